@@ -26,8 +26,8 @@ from sanderling.events.rules import ConsumeRules
 from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
 from sanderling.executor import in_threads
-from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.objects import Objects, open_objects
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.stores.rabbitmq import DELAYS
@@ -157,7 +157,7 @@ class Place:
         cpu, wall = time.process_time(), time.perf_counter()
         async with asyncio.timeout(LIMIT):
             await system.run(stop())
-        counts = measures.counts()
+        counts = measures
         assert sum(counts.items.values()) == items, f"{counts.items} of {items} items"
         return Cost(items, ended[0] - cpu, ended[1] - wall)
 

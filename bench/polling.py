@@ -29,11 +29,12 @@ from sanderling.clock import SystemClock
 from sanderling.executor import in_threads
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.polling.books import Books, Heard
-from sanderling.polling.entries import Entry
+from sanderling.polling.adaptive import Adapter
 from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Schedule
-from sanderling.stores.polling import PollingStore, Query
+from sanderling.polling.target_sync import TargetSync
+from sanderling.stores.polling import Query
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.testing import FakeClock
 
@@ -126,7 +127,7 @@ async def _ours(origin: str) -> list[float]:
             await clock.sleep(0.5)
             system.source.measures = system.keeper.measures = _Listening(system.measures, late)  # type: ignore[assignment]  # it stands where they do
             await system.tools.store.promote(Query(kind="live"), 3600.0)
-            system.books.poke()
+            system.sync.poke()
             # The first run may come before, and the last must be over.
             await clock.sleep(TURN + EVERY)
             system.stop()
@@ -175,11 +176,10 @@ async def scale(report: Report) -> None:
         store = await open_sqlite_polling(Path(folder) / "polling.db", described.schema, EVENT, in_threads(disk))
         await _fill(store, clock)
         schedule = Schedule(lambda _: "host", Random(1))
-        heard = Heard(_usual, _usual, _nothing, _nothing, _nothing, lambda: None)
-        books = Books(store, schedule, clock, heard)
-        await _play(books, schedule, clock, 15)  # until what is loaded and what is let go are in balance
+        sync = TargetSync(store, schedule, Adapter(), Measures((), (), clock), clock, lambda: None)
+        await _play(sync, schedule, clock, 15)  # until what is loaded and what is let go are in balance
         began, spent = time.perf_counter(), time.process_time()
-        ran = await _play(books, schedule, clock, STEPS)
+        ran = await _play(sync, schedule, clock, STEPS)
         took, spent = time.perf_counter() - began, time.process_time() - spent
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         rate = ran / took
@@ -187,7 +187,7 @@ async def scale(report: Report) -> None:
         print(f"{TARGETS:,} targets: {ran:,} selected and rescheduled in {took:.1f} s, {rate:,.0f} a second")
         print(f"{spent:.1f} s of CPU, {ran / spent:,.0f} a second of it")
         print(f"{loaded:,} of them in memory, {memory:,.0f} MB at most")
-        await _promote(report, store, books, schedule, clock)
+        await _promote(report, store, sync, schedule, clock)
         await store.close()
     report.figures |= {"rescheduled_a_second": rate, "megabytes": memory, "loaded": loaded}
     report.bars += [
@@ -214,20 +214,20 @@ async def _spread(store: PollingStore, clock: FakeClock) -> None:
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-async def _play(books: Books, schedule: Schedule, clock: FakeClock, steps: int) -> int:
+async def _play(sync: TargetSync, schedule: Schedule, clock: FakeClock, steps: int) -> int:
     """Run what is due, as if it took no time; how many."""
     async with asyncio.TaskGroup() as group:
-        ran = await _steps(books, schedule, clock, steps, group)
-    while books.pending:
-        await books.turn()
+        ran = await _steps(sync, schedule, clock, steps, group)
+    while sync.pending:
+        await sync.turn()
     return ran
 
 
-async def _steps(books: Books, schedule: Schedule, clock: FakeClock, steps: int, group: asyncio.TaskGroup) -> int:
+async def _steps(sync: TargetSync, schedule: Schedule, clock: FakeClock, steps: int, group: asyncio.TaskGroup) -> int:
     ran = 0
     for _ in range(steps):
         clock.advance(STEP)
-        turning = group.create_task(books.turn())  # the disk has a thread of its own, as in the command
+        turning = group.create_task(sync.turn())  # the disk has a thread of its own, as in the command
         await asyncio.sleep(0)
         now = clock.now()
         host = schedule.hosts.get("host")
@@ -236,18 +236,18 @@ async def _steps(books: Books, schedule: Schedule, clock: FakeClock, steps: int,
             entry.runs += 1
             entry.status = "ok"
             schedule.finish(entry, now)
-            books.note(entry)
+            sync.note(entry)
             ran += 1
         await turning
     return ran
 
 
-async def _promote(report: Report, store: PollingStore, books: Books, schedule: Schedule, clock: FakeClock) -> None:
+async def _promote(report: Report, store: PollingStore, sync: TargetSync, schedule: Schedule, clock: FakeClock) -> None:
     """A hundred thousand at once: how long it takes to say which is next, in memory and in the database."""
     database = store._db  # type: ignore[attr-defined]  # noqa: SLF001 - a promotion of some of a kind
     database.execute("UPDATE polling_targets SET promote = 0 WHERE id <= ?", (PROMOTED,))
     began = time.perf_counter()
-    await books.turn()
+    await sync.turn()
     now = clock.now()
     line, waiting = schedule.hosts["host"].usual, -1
     while line.due(now) <= now and waiting < len(line):
@@ -272,14 +272,6 @@ async def _promote(report: Report, store: PollingStore, books: Books, schedule: 
         at_most("selection among 100,000 promoted, ms", 1.0, percentile(picks, 99) * 1000),
         at_most("the same from the database, ms", 1.0, median(queries) * 1000),
     ]
-
-
-def _usual(entry: Entry) -> float:
-    return entry.base
-
-
-def _nothing(_: object) -> None:
-    pass
 
 
 # Too much to do.

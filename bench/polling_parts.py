@@ -13,7 +13,7 @@ from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
-from sanderling.polling.system import PollingSystem, Tools
+from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.stores.polling import Reconciliation, WantedTarget
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Reply, Task
@@ -70,7 +70,7 @@ async def polling(
         pace = PaceRules(initial_rps=rps, min_rps=1.0, max_rps=rps)
         limiter = Limiter(LimiterRules(pace), clock=clock, rng=Random(1))
         fetcher = Fetcher(sends, limiter, clock=clock, follow=False, retry=False)
-        tools = Tools(described, fetcher, limiter, Memory(2**28), store, desk)
+        tools = PollingResources(described, fetcher, limiter, Memory(2**28), store, desk)
         system = PollingSystem(tools, clock=clock, rng=Random(1))
         await system.open()
         yield system

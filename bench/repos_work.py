@@ -85,12 +85,12 @@ def crawl(dids: str, out: str) -> Numbers:
     from sanderling.cli.options import Options  # noqa: PLC0415 - the others need none of these
     from sanderling.cli.report_screen import fitting  # noqa: PLC0415
     from sanderling.cli.repos.crawl import open_stores, run_crawl  # noqa: PLC0415
-    from sanderling.cli.repos.flags import Asking, Keeping  # noqa: PLC0415
-    from sanderling.cli.repos.progress import Place  # noqa: PLC0415
+    from sanderling.cli.repos.flags import ArchiveFlags, RepoNetwork  # noqa: PLC0415
+    from sanderling.cli.repos.progress import ArchiveFolder  # noqa: PLC0415
     from sanderling.clock import SystemClock  # noqa: PLC0415
     from sanderling.limit import Limiter, LimiterRules, PaceRules  # noqa: PLC0415
 
-    place, asking, keeping = Place(out=Path(out)), Asking(private=True), Keeping(did_file=Path(dids))
+    place, asking, keeping = ArchiveFolder(out=Path(out)), RepoNetwork(private=True), ArchiveFlags(did_file=Path(dids))
     clock, screen = SystemClock(), fitting(json=True)
     pace = PaceRules(initial_rps=FASTEST, min_rps=FASTEST, max_rps=FASTEST, burst=FASTEST)
     rules = replace(keeping.rules(asking), usual_rps=FASTEST)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sanderling.cli.options import Options
-from sanderling.cli.pages.crawl import CrawlFlags, Network, open_folder, run_crawl
+from sanderling.cli.pages.crawl import PagesFlags, PagesNetwork, open_folder, run_crawl
 from sanderling.clock import SystemClock
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.folder import CrawlPlan
@@ -20,9 +20,9 @@ PACE = PaceRules(initial_rps=FASTEST, min_rps=FASTEST, max_rps=FASTEST, burst=FA
 
 def main(seeds: Path, out: Path, pages: int) -> None:
     """Crawl, or go on with what the folder holds."""
-    network = Network(rps=FASTEST, private=True)
+    network = PagesNetwork(rps=FASTEST, private=True)
     plan = CrawlPlan(tuple(read_seeds(seeds.read_text(), str(seeds))), (), depth=100)
-    flags = CrawlFlags(network=network, options=Options(), max_pages=pages, parquet=False)
+    flags = PagesFlags(network=network, options=Options(), max_pages=pages, parquet=False)
     transport = replace(network.transport(), limiter=Limiter(LimiterRules(pace=PACE)))
     with open_folder(out, plan, resume=False, clock=SystemClock()) as folder:
         run_crawl(folder, transport, flags.rules(), flags, as_json=True)

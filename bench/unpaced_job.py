@@ -14,7 +14,7 @@ from site_server import linked
 from unpaced import FASTEST, PACE
 
 from sanderling.cli import loop
-from sanderling.cli.jobs.run import Asking, open_folder, run_folder
+from sanderling.cli.jobs.run import JobNetwork, open_folder, run_folder
 from sanderling.cli.options import Options
 from sanderling.cli.report_screen import fitting
 from sanderling.jobs.job import Job
@@ -42,7 +42,7 @@ def make_job(shape: str, origin: str, count: int) -> Job:
 def main(shape: str, origin: str, out: Path, count: int) -> None:
     """Run it to its end, or go on with what the folder holds."""
     job = make_job(shape, origin, count)
-    asking = Asking(rps=FASTEST, private=True)
+    asking = JobNetwork(rps=FASTEST, private=True)
     transport = replace(asking.transport(job), limiter=Limiter(LimiterRules(pace=PACE)))
     with open_folder(out, job, {}) as folder:
         loop.run(run_folder(folder, transport, asking, Options(), fitting(json=True)))

@@ -19,8 +19,8 @@ from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
 from sanderling.executor import Executor, in_threads
 from sanderling.observe.alerts import Alert
-from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.objects import Objects, open_objects
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.stores.sqlite_queue import SqliteQueue

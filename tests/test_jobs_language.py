@@ -14,7 +14,7 @@ from sanderling.apis import auth as auth_module
 from sanderling.apis import paging as paging_module
 from sanderling.apis.answers import Answers
 from sanderling.apis.auth import Auth
-from sanderling.apis.conditions import Condition, JsonReply
+from sanderling.apis.conditions import JsonReply, reply_condition
 from sanderling.apis.credentials import Credentials
 from sanderling.apis.paging import NextPage, Paging
 from sanderling.apis.paging_chain import Chain
@@ -111,4 +111,4 @@ def test_every_condition_of_the_page_is_one() -> None:
     conditions = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
 
     assert len(conditions) >= 5
-    assert [Condition.parse_of_reply(text) for text in conditions]
+    assert [reply_condition(text) for text in conditions]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cyclopts import App, Argument
+from settings_write import settings
 
 from sanderling.cli import app
-from sanderling.cli.config.settings import Setting, Table, known, variable
-from sanderling.cli.settings_write import settings
+from sanderling.cli.config.settings import FlagSetting, Table, known, variable
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 GENERATED = "<!-- Written by tools/reference.py (`make reference`); not to be edited. -->\n"
@@ -134,12 +134,12 @@ def spellings(argument: Argument) -> list[str]:
     return list(dict.fromkeys((argument.name, *others)))
 
 
-def _flag(names: list[str], flag: Setting) -> tuple[str, ...]:
+def _flag(names: list[str], flag: FlagSetting) -> tuple[str, ...]:
     also = f" Also {', '.join(flag.variables)}." if flag.variables else ""
     return ", ".join(f"`{name}`" for name in names), _takes(flag), _default(flag), plain(flag.help + also)
 
 
-def _takes(setting: Setting) -> str:
+def _takes(setting: FlagSetting) -> str:
     """What may stand behind a flag."""
     words = {"flag": "", "int": "a whole number", "float": "a number", "text": "text", "path": "a path"}
     one = words.get(setting.kind) or ", ".join(f"`{choice}`" for choice in setting.choices)
@@ -149,7 +149,7 @@ def _takes(setting: Setting) -> str:
     return f"{said}; may be repeated" if setting.many else said
 
 
-def _default(setting: Setting) -> str:
+def _default(setting: FlagSetting) -> str:
     match setting.default:
         case _ if setting.default is ...:
             return "has to be given"
@@ -188,7 +188,7 @@ def settings_page() -> str:
     return "\n".join(parts)
 
 
-def _row(table: Table, each: Setting) -> tuple[str, ...]:
+def _row(table: Table, each: FlagSetting) -> tuple[str, ...]:
     default = {"on": "`true`", "off": "`false`"}.get(_default(each), _default(each))
     takes = _takes(each) or "`true` or `false`"
     return f"`{each.name}`", f"`{variable(table, each.name)}`", takes, default, plain(each.help)

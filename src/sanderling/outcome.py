@@ -48,6 +48,7 @@ class Code(StrEnum):
     category: Category | None
     retry: Retry
     final: bool
+    ok: bool  # whether the request did what it was sent for
 
     # A bare bool is fine here: the callers are rows of a table.
     def __new__(cls, name: str, category: Category | None, retry: Retry, final: bool) -> Self:  # noqa: FBT001
@@ -57,6 +58,7 @@ class Code(StrEnum):
         code.category = category
         code.retry = retry
         code.final = final
+        code.ok = name in ("OK", "NOT_MODIFIED", "SKIPPED")
         return code
 
     # The 21 codes that crawler events carry, under their names there.
@@ -102,11 +104,6 @@ class Code(StrEnum):
     # The same question gets the same answer, until someone repairs the request or the host: not soon, not never.
     HTTP_ERROR = "HTTP_ERROR", Category.GENERIC, Retry.NO, OPEN
     REDIRECT_LOOP = "REDIRECT_LOOP", Category.GENERIC, Retry.NO, OPEN
-
-    @property
-    def ok(self) -> bool:
-        """Whether the request did what it was sent for."""
-        return self in (Code.OK, Code.NOT_MODIFIED, Code.SKIPPED)
 
     @property
     def blames_host(self) -> bool:

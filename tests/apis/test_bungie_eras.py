@@ -2,7 +2,7 @@
 
 import pytest
 
-from sanderling.apis.bungie_eras import BEYOND_LIGHT, HAUNTED, LEVIATHAN, SCOURGE, WITCH_QUEEN, fresh, missing_field
+from sanderling.apis.bungie_report import BEYOND_LIGHT, HAUNTED, LEVIATHAN, SCOURGE, WITCH_QUEEN, fresh, missing_field
 
 LAST_WISH = 2122313384
 

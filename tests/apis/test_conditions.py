@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.apis.conditions import DEEPEST, Condition, JsonReply, Test, parse_subject
+from sanderling.apis.conditions import DEEPEST, Condition, JsonReply, Test, parse_subject, reply_condition
 from sanderling.task import Headers, Reply
 
 DOCUMENT = {
@@ -174,7 +174,7 @@ TEXTS = st.recursive(
 ANY_TEXT = st.text() | st.text(alphabet='ab.[]0*-=!<> ()"') | st.lists(WORDS, max_size=12).map("".join) | TEXTS
 
 
-@pytest.mark.parametrize("parse", [Condition.parse, Condition.parse_of_reply])
+@pytest.mark.parametrize("parse", [Condition.parse, reply_condition])
 @given(text=ANY_TEXT)
 def test_any_text_is_a_condition_or_a_clear_error(parse: Callable[[str], Condition], text: str) -> None:
     try:
@@ -230,7 +230,7 @@ def test_a_condition_about_a_reply_knows_status_and_headers(text: str, holds: bo
     document = {"status": "live", "header": "h", "body": "b", "error": {"code": 17}}
     headers = (("X-Left", "0"), ("x-name", "foo"), ("X-Name", "bar"))
 
-    assert Condition.parse_of_reply(text).holds(replied(document, headers=headers)) is holds
+    assert reply_condition(text).holds(replied(document, headers=headers)) is holds
 
 
 @pytest.mark.parametrize(("text", "expected"), [("status.a", "status alone"), ("header", "header.x-name")])
@@ -245,13 +245,13 @@ def test_status_and_header_are_no_objects(text: str, expected: str) -> None:
 def test_a_hostile_body_is_no_json_and_says_why(body: bytes) -> None:
     reply = replied(body)
 
-    assert not Condition.parse_of_reply("a exists").holds(reply)
+    assert not reply_condition("a exists").holds(reply)
     assert not reply.is_json
     assert 0 < len(reply.error) <= 200
 
 
 def test_a_condition_that_does_not_hold_is_explained() -> None:
-    condition = Condition.parse_of_reply('status = 200 and items[*].id = "x"')
+    condition = reply_condition('status = 200 and items[*].id = "x"')
 
     said = condition.explain(replied({"items": [{"id": 1}, {"id": {}}]}, 500))
 

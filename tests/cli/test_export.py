@@ -21,7 +21,7 @@ def job(tmp_path: Path) -> Path:
 def test_a_summary_for_machines_says_what_was_done(job: Path, tmp_path: Path) -> None:
     out = tmp_path / "posts.jsonl"
 
-    done = called("export", str(job), "--to", "jsonl", "--out", str(out), "--where", "id >= 3", "--json")
+    done = called("export", str(job), "--to", str(out), "--where", "id >= 3", "--json")
 
     assert done.code == 0, done.err
     said = json.loads(done.out)
@@ -30,7 +30,7 @@ def test_a_summary_for_machines_says_what_was_done(job: Path, tmp_path: Path) ->
 
 
 def test_new_adds_what_has_come_since(job: Path, tmp_path: Path) -> None:
-    words = ["export", str(job), "--to", "csv", "--out", str(tmp_path / "posts.csv"), "--new"]
+    words = ["export", str(job), "--to", str(tmp_path / "posts.csv"), "--new"]
     called(*words)
     make_job(job, [*RECORDS, {"id": 9, "more": True}])
 
@@ -50,8 +50,9 @@ def test_new_adds_what_has_come_since(job: Path, tmp_path: Path) -> None:
         pytest.param(["--to", "xml"], "expected jsonl, csv", id="no such target"),
         pytest.param(["--to", "jsonl", "--where", "id >"], "--where", id="no condition"),
         pytest.param(["--to", "jsonl", "--fields", "a..b"], "--fields", id="no path"),
+        pytest.param(["--to", "jsonl", "--out", "x.jsonl"], "--to FILE, as in --to posts.jsonl", id="the old way"),
         pytest.param(["--to", "s3://"], "names no bucket", id="no bucket"),
-        pytest.param(["--to", "parquet", "--out", "-"], "cannot be printed", id="not to be printed"),
+        pytest.param(["--to", "parquet:-"], "cannot be printed", id="not to be printed"),
     ],
 )
 def test_what_was_not_called_as_it_should_be_ends_before_anything_begins(

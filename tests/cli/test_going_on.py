@@ -7,10 +7,10 @@ from scripted_server import ScriptedServer
 
 from sanderling.cli.options import Watched
 from sanderling.cli.polling.flags import PollFlags
-from sanderling.cli.polling.place import Place as PollingPlace
+from sanderling.cli.polling.place import PollingFolder
 from sanderling.cli.polling.summary import again as poll_again
-from sanderling.cli.sequence.flags import CrawlFlags
-from sanderling.cli.sequence.place import Place
+from sanderling.cli.sequence.flags import SequenceFlags
+from sanderling.cli.sequence.place import SequenceFolder
 from sanderling.cli.sequence.summary import again as crawl_again
 from sanderling.events import analysis
 
@@ -58,11 +58,11 @@ def test_repos_crawl(tmp_path: Path) -> None:
 
 
 def test_polling_run_and_full() -> None:
-    given = PollFlags(PollingPlace(out=Path("a b")))
+    given = PollFlags(PollingFolder(out=Path("a b")))
 
     assert poll_again(given, WATCHED).split()[1:] == ["polling", "run", "--out", "'a", "b'", *WATCHING]
     assert poll_again(given, WATCHED, "run --once").startswith("sanderling polling run --once ")
 
 
 def test_sequence_crawl() -> None:
-    assert crawl_again(CrawlFlags(Place(out=Path("x"))), WATCHED).split()[3:] == ["--out", "x", *WATCHING]
+    assert crawl_again(SequenceFlags(SequenceFolder(out=Path("x"))), WATCHED).split()[3:] == ["--out", "x", *WATCHING]

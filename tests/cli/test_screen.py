@@ -15,7 +15,7 @@ from rich.text import Text
 
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, cut, drawable, fitted, labelled, shortened
 
-SCREENS = ("demos.limiter_screen", "report_screen")
+SCREENS = ("report_screen",)
 COLOURS = ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 
 

@@ -248,7 +248,7 @@ class Asker:
     async def __call__(self, work: Item, permit: Permit, blame: Blame) -> Settled[str]:
         """Ask as `fetch.attempts` does."""
         world, now = self._world, self._world.clock.now()
-        request = Request(work, now, permit.probe, blame.failures, self._memory.untried(work.host, now))
+        request = Request(work, now, permit.probe, blame.of_host, blame.failures, self._memory.untried(work.host, now))
         self._send(request, permit)
         try:
             outcome = await self._answer(request)

@@ -140,7 +140,7 @@ def test_a_closed_host_is_probed_with_what_is_not_under_suspicion(shape: Shape) 
     play(world)
 
     for request in world.sent:
-        if request.probe and request.failures:
+        if request.judges and request.failures:
             assert not request.untried, request
             assert not _has_answered(world, request), request
 

@@ -98,7 +98,8 @@ class Request:
 
     item: Item
     at: float
-    probe: bool
+    probe: bool  # it is not waited for as long: to tell how the host is, or since the host hangs
+    judges: bool  # its failure is the host's
     failures: int  # in a row before it, as the engine counts them
     untried: int  # items due at the host that were never asked for, or did not fail when they were
     fault: Fault = Fault.GOOD

@@ -13,8 +13,8 @@ from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxRules, OutboxSender
 from sanderling.events.producer import BatchSink, SinkRules
 from sanderling.executor import in_threads
-from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.objects import open_objects
 from sanderling.stores.queue import open_queue
 from sanderling.stores.topic import QueueTopic

@@ -9,7 +9,7 @@ from fake_events import digested, post
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.events.batches import SMALL, BatchLimits, row_count, weight, within
+from sanderling.events.batches import SMALL, BatchLimits, bound_items, row_count, weight
 from sanderling.events.items import Oversized
 from sanderling.stores.queue import Letter
 from sanderling.worlds.social import Social
@@ -22,7 +22,7 @@ LIMITS = BatchLimits(comments=10, rows=30)
 def test_the_largest_items_are_errors_until_the_rest_fits(sizes: list[int | None]) -> None:
     items: list[object] = [5 if size is None else {"comments": [{}] * size} for size in sizes]
 
-    bounded = within(items, LIMITS)
+    bounded = bound_items(items, LIMITS)
 
     kept = [place for place, item in enumerate(bounded) if item is items[place]]
     gone = [place for place, item in enumerate(bounded) if isinstance(item, Oversized)]
@@ -37,7 +37,7 @@ def test_the_largest_items_are_errors_until_the_rest_fits(sizes: list[int | None
 
 def test_an_item_that_is_too_large_is_an_error_with_its_id_and_the_numbers() -> None:
     large = post(permalink="https://x.example/1") | {"comments": [{}] * 11}
-    done = digested(within([large, post()], LIMITS))
+    done = digested(bound_items([large, post()], LIMITS))
 
     ((place, error),) = done.errors
     assert (place, error.content_id, error.permalink) == (0, "7000000000000000001", "https://x.example/1")

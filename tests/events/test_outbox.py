@@ -16,7 +16,7 @@ from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxRules, OutboxSender
 from sanderling.executor import in_threads
 from sanderling.limit.backoff import BackoffRules
-from sanderling.stores.analytics import AnalyticsError, Outbox, OutboxMessage
+from sanderling.stores.analytics import AnalyticsError, OutboxMessage
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.queue import LARGEST_BODY, QueueError, open_queue
 from sanderling.stores.topic import QueueTopic
@@ -429,7 +429,7 @@ def test_who_is_killed_between_sending_and_forgetting_loses_nothing(tmp_path: Pa
 
     async def after() -> tuple[set[str], int]:
         with ThreadPoolExecutor(1) as threads:
-            outbox: Outbox = await open_analytics(f"sqlite:{tmp_path}/events.db", in_threads(threads))
+            outbox = await open_analytics(f"sqlite:{tmp_path}/events.db", in_threads(threads))
             queue = open_queue(f"sqlite:{tmp_path}", "letters", SystemClock())
             sender = OutboxSender(outbox, QueueTopic({RETRY: queue}), SystemClock(), random.Random(1))
             await sender.send_waiting()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from driven import FAST, HOST, Driven
 
-from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules, Scope
+from sanderling.limit import BackoffRules, BreakerRules, BudgetRules, Limiter, LimiterRules, PaceRules, Scope
 from sanderling.testing import FakeClock, LoopClock, run_virtual
 
 
@@ -39,9 +39,6 @@ def test_scopes_must_be_of_a_known_kind_and_different(scopes: list[Scope], probl
         run_virtual(main())
 
 
-# Rules that contradict themselves.
-
-
 @pytest.mark.parametrize("value", [0.0, -1.0, nan, inf])
 @pytest.mark.parametrize(
     "name", ["initial_rps", "min_rps", "max_rps", "burst", "increase", "latency_target", "degrade_factor", "decrease"]
@@ -52,52 +49,38 @@ def test_every_number_of_a_pace_is_positive_and_finite(name: str, value: float) 
 
 
 @pytest.mark.parametrize(
-    ("rules", "field"),
+    ("kind", "rules", "problem"),
     [
-        ({"min_rps": 3.0}, "min_rps 3.0, initial_rps 2.0"),
-        ({"initial_rps": 9.0}, "initial_rps 9.0, max_rps 8.0"),
-        ({"burst": 0.5}, "burst is 0.5"),
-        ({"degrade_factor": 1.0}, "degrade_factor is 1.0"),
-        ({"decrease": 1.0}, "decrease is 1.0"),
+        (PaceRules, {"min_rps": 3.0}, "min_rps 3.0, initial_rps 2.0"),
+        (PaceRules, {"initial_rps": 9.0}, "initial_rps 9.0, max_rps 8.0"),
+        (PaceRules, {"burst": 0.5}, "burst is 0.5"),
+        (PaceRules, {"degrade_factor": 1.0}, "degrade_factor is 1.0"),
+        (PaceRules, {"decrease": 1.0}, "decrease is 1.0"),
+        (BreakerRules, {"consecutive": 0}, "consecutive is 0"),
+        (BreakerRules, {"unreached": 0}, "unreached 0"),
+        (BreakerRules, {"open_for": 0}, "open_for is 0"),
+        (BreakerRules, {"open_for": 301}, "open_for is 301, longest 300"),
+        (BreakerRules, {"open_for": nan}, "open_for is nan"),
+        (BreakerRules, {"longest": inf}, "longest inf"),
+        (BreakerRules, {"jitter": -0.1}, "jitter is -0.1"),
+        (BreakerRules, {"jitter": nan}, "jitter is nan"),
+        *((BackoffRules, {"base": base, "longest": inf}, "base is") for base in (0.0, -1.0, nan, inf)),
+        *((BackoffRules, {"base": 0.2, "longest": longest}, "longest is") for longest in (0.1, -1.0, nan, inf)),
+        *((BackoffRules, {"attempts": attempts}, "attempts is") for attempts in (0, -1, nan, inf)),
+        *((BudgetRules, {"share": share}, "share is") for share in (-0.1, 1.1, nan, inf)),
+        *((BudgetRules, {"reserve": 0, "most": most}, "most is") for most in (0.5, -1, nan, inf)),
+        *((BudgetRules, {"reserve": reserve, "most": 100}, "reserve is") for reserve in (-1, 101, nan, inf)),
+        (LimiterRules, {"strategy": "guess"}, "strategy is 'guess'; there are aimd, contract, governor"),
+        (LimiterRules, {"idle": 0}, "idle is 0"),
+        (LimiterRules, {"idle": inf}, "idle is inf"),
+        (LimiterRules, {"lease": nan}, "lease is nan"),
+        (LimiterRules, {"hosts": 0}, "hosts is 0"),
+        (LimiterRules, {"scopes": {"planet": PaceRules()}}, r"scopes \['planet'\]; there are domain, ip, credential"),
     ],
 )
-def test_a_pace_that_contradicts_itself_is_refused(rules: dict[str, float], field: str) -> None:
-    with pytest.raises(ValueError, match=field):
-        PaceRules(**rules)
-
-
-@pytest.mark.parametrize(
-    ("rules", "field"),
-    [
-        ({"consecutive": 0}, "consecutive is 0"),
-        ({"unreached": 0}, "unreached 0"),
-        ({"open_for": 0}, "open_for is 0"),
-        ({"open_for": 301}, "open_for is 301, longest 300"),
-        ({"open_for": nan}, "open_for is nan"),
-        ({"longest": inf}, "longest inf"),
-        ({"jitter": -0.1}, "jitter is -0.1"),
-        ({"jitter": nan}, "jitter is nan"),
-    ],
-)
-def test_a_breaker_that_contradicts_itself_is_refused(rules: dict[str, int], field: str) -> None:
-    with pytest.raises(ValueError, match=field):
-        BreakerRules(**rules)
-
-
-@pytest.mark.parametrize(
-    ("rules", "field"),
-    [
-        ({"strategy": "guess"}, "strategy is 'guess'; there are aimd, contract, governor"),
-        ({"idle": 0}, "idle is 0"),
-        ({"idle": inf}, "idle is inf"),
-        ({"lease": nan}, "lease is nan"),
-        ({"hosts": 0}, "hosts is 0"),
-        ({"scopes": {"planet": PaceRules()}}, r"scopes \['planet'\]; there are domain, ip, credential"),
-    ],
-)
-def test_a_limiter_that_contradicts_itself_is_refused(rules: dict[str, Any], field: str) -> None:
-    with pytest.raises(ValueError, match=field):
-        LimiterRules(**rules)
+def test_rules_that_contradict_themselves_are_refused(kind: type, rules: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        kind(**rules)
 
 
 @pytest.mark.parametrize(("strategy", "rate"), [("aimd", 2.5), ("governor", 5.0)])

@@ -72,7 +72,7 @@ def every_case() -> list[Any]:
 @pytest.mark.parametrize(("row", "case"), every_case())
 def test_whoever_knows_what_is_allowed_clears_the_bars(row: Row, case: Case) -> None:
     # Where there are many requests two minutes are enough, which is less than the windows that count hours.
-    short = row if case.allows(1, row.seconds) < 20_000 else replace(row, seconds=120.0, more=lambda *_: {})
+    short = row if case.allows(1, row.seconds) < 8_000 else replace(row, seconds=120.0, more=lambda *_: {})
 
     figures, _ = run(short, case, lambda _seed: Told(case.plan(1), 0.985 / case.clients), 1)
 

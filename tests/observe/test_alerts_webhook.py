@@ -337,7 +337,6 @@ def test_whatever_is_filled_in_stays_text(title: str, name: str, value: str) -> 
         ("[" * 100_000, "no JSON"),
         ('{"text": "hello"}', "neither {title} nor {text}"),
         ('{"text": "{titel}"}', r"\['titel'\], expected some of \['kind', 'level', 'text', 'time', 'title'\]"),
-        ("[" * 30 + '"{title}"' + "]" * 30, "nested more than 20 deep"),
     ],
 )
 def test_a_template_that_cannot_work_is_refused_at_the_start(template: str, wrong: str) -> None:

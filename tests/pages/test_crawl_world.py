@@ -76,9 +76,9 @@ def test_no_host_is_asked_for_what_it_forbids_or_faster_than_it_may_be(folder: P
 
 
 def test_a_day_and_more_in_which_nothing_is_lost(folder: Path) -> None:
-    """One page in five minutes of each host: the largest takes more than a day, and is fetched to its end."""
-    network = SiteNetwork(World.make(3, ordinary=3, pages=300, others=["failing", "resets", "silent"]), LoopClock())
-    pace = PaceRules(initial_rps=1 / 300, min_rps=1 / 300, max_rps=1 / 300)
+    """One page in ten minutes of each host: the largest takes more than a day, and is fetched to its end."""
+    network = SiteNetwork(World.make(3, ordinary=3, pages=150, others=["failing", "resets", "silent"]), LoopClock())
+    pace = PaceRules(initial_rps=1 / 600, min_rps=1 / 600, max_rps=1 / 600)
 
     done = everything(network, folder, depth=100, limits=LimiterRules(pace=pace))
 

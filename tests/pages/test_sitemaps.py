@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sanderling.pages.sitemaps import MOST_BYTES, MOST_ELEMENTS, MOST_ENTRIES, Sitemap, read
+from sanderling.pages import sitemaps
+from sanderling.pages.sitemaps import MOST_BYTES, MOST_ENTRIES, Sitemap, read
 from sanderling.pages.urls import normalise
 
 URL = "https://a.test/sitemaps/main.xml"
@@ -214,7 +215,7 @@ def test_a_bomb_is_unpacked_no_further_than_the_protocol_says(pack: Callable[[by
     assert found == Sitemap(("https://a.test/x",), (), "more than 52,428,800 bytes: the rest was left")
 
 
-MUCH = 4_000_000
+MUCH = 1_200_000
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ MUCH = 4_000_000
             "".join(f"<a{n}/>" for n in range(100_000)), "more than 2,000 different names by line 1", id="names"
         ),
         pytest.param("<a " + "".join(f"a{n}='' " for n in range(50_000)) + "/>", "different names", id="attributes"),
-        pytest.param("<a/>" * MOST_ELEMENTS, "more than 2,000,000 elements: the rest was left", id="elements"),
+        pytest.param("<a/>" * 30_000, "more than 30,000 elements: the rest was left", id="elements"),
         pytest.param("<!--" + "x" * MUCH, "a tag or comment of more than 1,048,576 bytes at line 1", id="comment"),
         pytest.param("<a b='" + "x" * MUCH, "a tag or comment of more than 1,048,576 bytes at line 1", id="tag"),
         pytest.param("<url><loc>" + "x\n" * MUCH, "no element found", id="location"),
@@ -233,7 +234,11 @@ MUCH = 4_000_000
         pytest.param("<url><loc>" + "&#65;" * MUCH, "no element found", id="references"),
     ],
 )
-def test_hostile_xml_takes_no_time_and_room_beyond_its_length(text: str, problem: str) -> None:
+def test_hostile_xml_takes_no_time_and_room_beyond_its_length(
+    text: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "elements" in problem:
+        monkeypatch.setattr(sitemaps, "MOST_ELEMENTS", 30_000)
     found = read(f"<urlset><url><loc>/x</loc></url>{text}".encode(), URL)
 
     assert found.pages == ("https://a.test/x",)

@@ -13,7 +13,7 @@ from typing import cast
 from live_polling import LIVE_FROM, ORIGIN, Absent, Live, Outage, answer, during, refused_connection, saying, silence
 
 from sanderling.apis.json_source import JsonSource
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply
 
 BEGIN = 20.0  # seconds after which something goes wrong

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from memory_changes import MemoryChanges
 
-from sanderling.polling.feed import Feed, Trimmed
+from sanderling.polling.change_feed import ChangeFeed, Trimmed
 from sanderling.stores.polling import RowChange
 from sanderling.testing import LoopClock
 
 
-async def opened(store: MemoryChanges, keep: int = 100_000) -> Feed:
-    feed = Feed(store, LoopClock(), keep=keep)
+async def opened(store: MemoryChanges, keep: int = 100_000) -> ChangeFeed:
+    feed = ChangeFeed(store, LoopClock(), keep=keep)
     await feed.open()
     return feed
 
@@ -37,7 +37,7 @@ class Follower:
     def reached(self) -> int:
         return self.seen[-1] if self.seen else self.after
 
-    async def follow(self, feed: Feed) -> None:
+    async def follow(self, feed: ChangeFeed) -> None:
         try:
             async for batch in feed.follow(self.after, self.most):
                 assert 0 < len(batch) <= self.most
@@ -50,7 +50,7 @@ class Follower:
 
 
 @asynccontextmanager
-async def following(feed: Feed, *followers: Follower) -> AsyncIterator[None]:
+async def following(feed: ChangeFeed, *followers: Follower) -> AsyncIterator[None]:
     """While the followers follow; the feed is closed at the end."""
     async with asyncio.timeout(100_000), asyncio.TaskGroup() as group:
         for follower in followers:

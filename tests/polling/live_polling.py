@@ -20,10 +20,12 @@ from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter, LimiterRules
 from sanderling.limit.memory import Memory
-from sanderling.polling.status import PollingStatus
-from sanderling.polling.system import PollingSystem, Tools
+from sanderling.observe.report import Report
+from sanderling.polling.report import PollingFacts
+from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.polling import PollingStore, PollingStoreError
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Headers, Reply, Task
 from sanderling.testing import LoopClock
@@ -183,7 +185,7 @@ class Live:
         self.saved: bytes | None = None  # what a limiter has kept of an earlier process
         self.limiter: Limiter
         self.system: PollingSystem
-        self.status: PollingStatus  # when the last process ended
+        self.status: Report[PollingFacts]  # when the last process ended
         self._path = folder / "polling.db"
 
     async def run(self, seconds: float) -> None:
@@ -193,7 +195,7 @@ class Live:
         if self.saved is not None:
             self.limiter.restore(self.saved)
         fetcher = Fetcher(self.upstream, self.limiter, clock=self.clock, follow=False, retry=False)
-        tools = Tools(self.source, fetcher, self.limiter, Memory(2**28), self.wrapped(store), self.desk)
+        tools = PollingResources(self.source, fetcher, self.limiter, Memory(2**28), self.wrapped(store), self.desk)
         self.system = PollingSystem(tools, clock=self.clock, rng=Random(1))
         await self.system.open()
         for key, text in self.settings.items():
@@ -203,7 +205,7 @@ class Live:
                 await self.system.run()
         except TimeoutError:
             pass
-        self.saved, self.status = self.limiter.save(), PollingWatch(self.system).take()
+        self.saved, self.status = self.limiter.save(), PollingWatch(self.system).report()
         await self.after(store)
         await store.close()
 

@@ -13,16 +13,17 @@ from typing import Any, TypeVar
 from world_networks import RaceNetwork
 
 from sanderling.apis.trackside import Trackside
-from sanderling.cli.polling.flags import Upstream
+from sanderling.cli.polling.flags import PollingUpstream
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.polling.control import PollingControl
 from sanderling.polling.source import ENGINE
-from sanderling.polling.system import PollingSystem, Tools
+from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.polling import Op, PollingStore, RowChange
+from sanderling.stores.polling import Op, RowChange
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
@@ -101,10 +102,10 @@ class Polling:
         """A new process at the same database."""
         self.store = store or await open_sqlite_polling(self.path, self.source.schema, self.source.name, at_once)
         # That of the command, with a chance that is always the same.
-        rules = Upstream(rps=RPS).limiter(self.clock).rules
+        rules = PollingUpstream(rps=RPS).limiter(self.clock).rules
         self.limiter = Limiter(rules, clock=self.clock, rng=Random(1))
         fetcher = Fetcher(self.network, self.limiter, clock=self.clock, follow=False, retry=False)
-        tools = Tools(self.source, fetcher, self.limiter, Memory(2**28), self.store, at_once)
+        tools = PollingResources(self.source, fetcher, self.limiter, Memory(2**28), self.store, at_once)
         self.system = PollingSystem(tools, clock=self.clock, rng=Random(1))
         self.control = PollingControl(self.system, PollingWatch(self.system))
         await self.system.open()
@@ -130,18 +131,18 @@ class Polling:
     async def killed_after(self, seconds: float) -> None:
         """Poll for so long and end like a process that is killed: nothing is written back, nothing is closed neatly."""
         await self.open()
-        flush = self.system.books.flush
+        flush = self.system.sync.flush
 
         async def nothing() -> None:
             return None
 
-        self.system.books.flush = nothing  # type: ignore[method-assign]
+        self.system.sync.flush = nothing  # type: ignore[method-assign]
         try:
             async with asyncio.timeout(seconds):
                 await self.system.run()
         except TimeoutError:
             pass
-        self.system.books.flush = flush  # type: ignore[method-assign]
+        self.system.sync.flush = flush  # type: ignore[method-assign]
         await self.store.close()
 
     async def reopened(self) -> PollingStore:

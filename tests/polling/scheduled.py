@@ -3,9 +3,9 @@
 from random import Random
 
 from sanderling.engine.classes import Class, Shares
-from sanderling.polling.entries import Entry
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.source import ENGINE
+from sanderling.polling.targets import ScheduledTarget
 from sanderling.stores.polling import PollingTarget
 
 
@@ -23,14 +23,14 @@ def target(number: int = 1, **given: object) -> PollingTarget:
     return PollingTarget(**{**usual, **given})  # type: ignore[arg-type]  # of a Target
 
 
-def entry(number: int = 1, at: float = 0.0, **given: object) -> Entry:
+def entry(number: int = 1, at: float = 0.0, **given: object) -> ScheduledTarget:
     """The same in memory."""
-    made = Entry.of(target(number, **given))
+    made = ScheduledTarget.of(target(number, **given))
     made.at = made.point = at
     return made
 
 
-def schedule(*entries: Entry, lane: str = "host") -> Schedule:
+def schedule(*entries: ScheduledTarget, lane: str = "host") -> Schedule:
     """A schedule without jitter, of these."""
     made = Schedule(lambda _: lane, Random(1))
     for each in entries:
@@ -38,7 +38,7 @@ def schedule(*entries: Entry, lane: str = "host") -> Schedule:
     return made
 
 
-def take(made: Schedule, now: float, *, live: bool = False, lane: str = "host") -> Entry | None:
+def take(made: Schedule, now: float, *, live: bool = False, lane: str = "host") -> ScheduledTarget | None:
     """The next one that is due, started, as the engine takes them."""
     if lane not in made.hosts:
         return None

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sanderling.clock import SystemClock
 from sanderling.executor import in_threads
-from sanderling.polling.feed import Feed
-from sanderling.polling.sinks import WebhookSink
+from sanderling.polling.change_feed import ChangeFeed
+from sanderling.polling.change_sinks import WebhookSink
 from sanderling.polling.subscribers import Subscriber
 from sanderling.stores.documents import Column, ColumnKind, Schema, SourceRow, SourceTable
-from sanderling.stores.polling import Documents, PolledDocument
-from sanderling.stores.polling_open import open_polling
+from sanderling.stores.polling import PolledDocument
+from sanderling.stores.polling_store import PollingStore, open_polling
 
 SCHEMA = Schema((SourceTable("laps", (Column("seconds", ColumnKind.REAL),)),))
 ROWS = 200  # that change with each document
@@ -24,7 +24,7 @@ def told(number: int) -> PolledDocument:
     return PolledDocument("race", "heat-1", "cup", SCHEMA.document(rows), at=float(number))
 
 
-async def make_changes(store: Documents, feed: Feed, newest: int) -> None:
+async def make_changes(store: PollingStore, feed: ChangeFeed, newest: int) -> None:
     while feed.newest < newest:
         feed.note(await store.keep(told(feed.newest)))
 
@@ -35,7 +35,7 @@ async def subscribe(url: str, database: str, newest: int) -> None:
         store = await open_polling(database, SCHEMA, "race", in_threads(threads))
         if await store.position("board") is None:
             await store.advance("board", 0)
-        feed = Feed(store, clock)
+        feed = ChangeFeed(store, clock)
         await feed.open()
         subscriber = Subscriber("board", WebhookSink(url, clock), feed, store, clock, random.Random())
         async with asyncio.TaskGroup() as group:

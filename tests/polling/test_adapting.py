@@ -3,14 +3,14 @@ from dataclasses import replace
 import pytest
 from scheduled import entry
 
-from sanderling.polling.adapting import Adapter
-from sanderling.polling.entries import Entry
+from sanderling.polling.adaptive import Adapter
 from sanderling.polling.settings import PollingSettings
+from sanderling.polling.targets import ScheduledTarget
 
 SHARED = PollingSettings(budget=1.0, fastest=0.5, slowest=100.0)
 
 
-def runs(adapter: Adapter, each: Entry, changed: int, of: int, since: float = 10.0) -> None:
+def runs(adapter: Adapter, each: ScheduledTarget, changed: int, of: int, since: float = 10.0) -> None:
     for number in range(of):
         adapter.ran(each, since, changed=number * changed // of != (number + 1) * changed // of)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.polling.adaptive import DECAY, Shares, averaged, counted, rate
+from sanderling.polling.adaptive import DECAY, IntervalShares, averaged, counted, rate
 
 FASTEST, SLOWEST = 1.0, 3600.0
 
@@ -67,7 +67,7 @@ counts = st.floats(0, 40) | st.sampled_from([nan, inf, -inf, -1.0, 1e308])
 def test_whatever_the_counts_say_the_shares_can_be_asked(polls: float, hits: float, gap: float) -> None:
     """The counts are columns of a database, which anyone may have written."""
     found = rate(polls, hits, gap)
-    shares = Shares(1.0, FASTEST, SLOWEST)
+    shares = IntervalShares(1.0, FASTEST, SLOWEST)
 
     shares.add(sqrt(found))
 
@@ -92,7 +92,7 @@ def test_all_together_keep_to_the_budget_and_use_it(
     start: list[float], moves: list[tuple[int, float | None, bool]], budget: float, bounds: list[float]
 ) -> None:
     fastest, slowest = bounds
-    shares, targets = Shares(budget, fastest, slowest), list(start)
+    shares, targets = IntervalShares(budget, fastest, slowest), list(start)
     for root in start:
         shares.add(root)
     for number, to, ask in moves:
@@ -110,7 +110,7 @@ def test_all_together_keep_to_the_budget_and_use_it(
         assert fastest * (1 - 1e-9) <= each <= slowest * (1 + 1e-9)
 
 
-def play(shares: Shares, targets: list[float], number: int, root: float | None) -> None:
+def play(shares: IntervalShares, targets: list[float], number: int, root: float | None) -> None:
     """Move a target, add one if there is none of that number, or remove it if there is no root to move it to."""
     if number >= len(targets):
         if root is not None:
@@ -127,7 +127,7 @@ def play(shares: Shares, targets: list[float], number: int, root: float | None) 
 def test_what_changes_more_never_has_a_longer_interval(
     others: list[float], budget: float, one: float, other: float
 ) -> None:
-    shares = Shares(budget, FASTEST, SLOWEST)
+    shares = IntervalShares(budget, FASTEST, SLOWEST)
     for root in (*others, one, other):
         shares.add(root)
 
@@ -135,7 +135,7 @@ def test_what_changes_more_never_has_a_longer_interval(
 
 
 def test_an_interval_goes_with_the_square_root_of_the_rate() -> None:
-    shares = Shares(1.0, FASTEST, SLOWEST)
+    shares = IntervalShares(1.0, FASTEST, SLOWEST)
     for each in (0.01, 0.0001, 0.01, 0.0001):
         shares.add(sqrt(each))
 
@@ -146,7 +146,7 @@ def test_an_interval_goes_with_the_square_root_of_the_rate() -> None:
 
 
 def test_what_the_bounds_leave_over_is_shared_by_the_others() -> None:
-    shares = Shares(3.0, FASTEST, 10.0)
+    shares = IntervalShares(3.0, FASTEST, 10.0)
     for root in (1e-5, 1e-5, 0.1, 0.1, 30.0):
         shares.add(root)
 
@@ -156,7 +156,7 @@ def test_what_the_bounds_leave_over_is_shared_by_the_others() -> None:
 
 
 def test_targets_that_are_all_alike_share_alike() -> None:
-    shares = Shares(4.0, FASTEST, SLOWEST)
+    shares = IntervalShares(4.0, FASTEST, SLOWEST)
     for _ in range(1000):
         shares.add(0.3)
 
@@ -164,14 +164,14 @@ def test_targets_that_are_all_alike_share_alike() -> None:
 
 
 def test_one_alone_has_all_of_the_budget() -> None:
-    shares = Shares(0.1, FASTEST, SLOWEST)
+    shares = IntervalShares(0.1, FASTEST, SLOWEST)
     shares.add(0.0)
 
     assert shares.interval(0.0) == pytest.approx(10, rel=0.01)
 
 
 def test_without_a_budget_all_are_as_slow_as_can_be() -> None:
-    shares = Shares(0.0, FASTEST, SLOWEST)
+    shares = IntervalShares(0.0, FASTEST, SLOWEST)
     assert shares.interval(1.0) == SLOWEST
 
     shares.add(1.0)
@@ -180,7 +180,7 @@ def test_without_a_budget_all_are_as_slow_as_can_be() -> None:
 
 
 def test_another_budget_and_other_bounds_hold_at_once() -> None:
-    shares = Shares(0.1, FASTEST, SLOWEST)
+    shares = IntervalShares(0.1, FASTEST, SLOWEST)
     shares.add(1.0)
     shares.interval(1.0)
 
@@ -196,18 +196,18 @@ def test_another_budget_and_other_bounds_hold_at_once() -> None:
 )
 def test_shares_that_cannot_be_are_refused(budget: float, fastest: float, slowest: float) -> None:
     with pytest.raises(ValueError, match="expected a budget from 0 up"):
-        Shares(budget, fastest, slowest)
+        IntervalShares(budget, fastest, slowest)
 
 
 def test_a_target_that_was_never_there_cannot_go() -> None:
-    shares = Shares(1.0, FASTEST, SLOWEST)
+    shares = IntervalShares(1.0, FASTEST, SLOWEST)
     shares.add(0.5)
 
     with pytest.raises(ValueError, match=r"no target has a root near 0\.1"):
         shares.remove(0.1)
     with pytest.raises(ValueError, match="no target"):
         shares.move(0.1, 0.5)
-    assert repr(shares) == "<Shares: 1 targets, 1 of 1 requests a second>"
+    assert repr(shares) == "<IntervalShares: 1 targets, 1 of 1 requests a second>"
 
 
 class Staleness(NamedTuple):
@@ -264,7 +264,7 @@ def in_proportion() -> Policy:
 
 
 def by_shares() -> Policy:
-    shares = Shares(BUDGET, FASTEST, SLOWEST)
+    shares = IntervalShares(BUDGET, FASTEST, SLOWEST)
     roots = [sqrt(rate(0.0, 0.0, TARGETS / BUDGET))] * TARGETS
     for root in roots:
         shares.add(root)

@@ -7,7 +7,7 @@ from looping import virtual
 from memory_changes import MemoryChanges, Mood, broken, calm, change
 from structlog.testing import capture_logs
 
-from sanderling.polling.feed import LOOK_SECONDS, READS, RING, RING_BYTES, TRIM_SECONDS, Feed, Trimmed
+from sanderling.polling.change_feed import LOOK_SECONDS, READS, RING, RING_BYTES, TRIM_SECONDS, ChangeFeed, Trimmed
 from sanderling.stores.polling import PollingStoreError
 from sanderling.testing import LoopClock, run_virtual
 
@@ -327,7 +327,7 @@ async def test_opening_says_that_the_store_fails() -> None:
     store.mood = broken
 
     with pytest.raises(PollingStoreError, match="disk I/O error"):
-        await Feed(store, LoopClock()).open()
+        await ChangeFeed(store, LoopClock()).open()
 
 
 # --- tending and closing ---
@@ -405,6 +405,6 @@ async def test_a_follower_whose_read_fails_after_the_closing_does_not_wait_to_tr
 @virtual
 async def test_impossible_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match="0 changes to keep, expected at least 1"):
-        Feed(MemoryChanges(), LoopClock(), keep=0)
+        ChangeFeed(MemoryChanges(), LoopClock(), keep=0)
     with pytest.raises(ValueError, match="0 changes at a time, expected at least 1"):
-        await anext(Feed(MemoryChanges(), LoopClock()).follow(0, most=0))
+        await anext(ChangeFeed(MemoryChanges(), LoopClock()).follow(0, most=0))

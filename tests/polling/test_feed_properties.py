@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_changes import MemoryChanges, broken, calm
 
-from sanderling.polling.feed import RING, Feed
+from sanderling.polling.change_feed import RING, ChangeFeed
 from sanderling.testing import run_virtual
 
 MOODS = st.sampled_from(["calm", "slow", "failing"])
@@ -44,7 +44,7 @@ class Play:
             assert feed.newest == self.store.newest
             feed.close()
 
-    def step(self, feed: Feed, group: asyncio.TaskGroup, step: tuple[object, ...]) -> None:
+    def step(self, feed: ChangeFeed, group: asyncio.TaskGroup, step: tuple[object, ...]) -> None:
         match step:
             case ("commit", int(count), str(told), int(holes)):
                 self.commit(feed, count, told, holes)
@@ -60,13 +60,13 @@ class Play:
             case ("mood", str(mood)):
                 self.store.mood = {"calm": calm, "slow": self.slow, "failing": self.failing}[mood]
 
-    async def follow(self, follower: Follower, feed: Feed) -> None:
+    async def follow(self, follower: Follower, feed: ChangeFeed) -> None:
         await follower.follow(feed)
         if follower.trimmed is not None:
             assert follower.reached + 1 < follower.trimmed.oldest
             assert follower.reached + 1 not in numbers(self.store.kept)
 
-    def commit(self, feed: Feed, count: int, told: str, holes: int) -> None:
+    def commit(self, feed: ChangeFeed, count: int, told: str, holes: int) -> None:
         made = self.store.commit(count, holes=holes)
         self.committed += numbers(made)
         if told == "told":

@@ -1,5 +1,5 @@
 from sanderling.apis.polled import Kind
-from sanderling.polling.needs import PATIENCE, Needs
+from sanderling.polling.source import PATIENCE, Needs
 
 KINDS = (Kind("event", 10.0), Kind("pilots", 10.0, needs=("event",)), Kind("race", 10.0, needs=("event", "pilots")))
 

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 from live_polling import LIVE_FROM, Absent, Live, Outage, during, refused_connection, reset, saying, silence
 
-from sanderling.stores.polling import PolledDocument, PollingStore, PollingStoreError
+from sanderling.stores.polling import PolledDocument, PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 
 LIVE = 100
 
@@ -45,7 +46,7 @@ class Hundred(Live):
                 self.versions[document["id"]] = document["version"]
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize("seconds", [0.2, 1.0])
 def test_latency_that_climbs_to_two_seconds(tmp_path: Path, seconds: float) -> None:
     """Where an answer takes longer than the interval, points are passed over; after a second none is waited for."""
     polling = Hundred(tmp_path, seconds, LIVE if seconds > 0.2 else LIVE // 2)
@@ -58,8 +59,9 @@ def test_latency_that_climbs_to_two_seconds(tmp_path: Path, seconds: float) -> N
     assert polling.longest(slow, LIVE_FROM + 25.0) <= 1.05 * (1.0 + seconds)
 
 
-@pytest.mark.parametrize("seconds", [1.0, 10.0, 60.0, 600.0])
-@pytest.mark.parametrize("outage", [reset, silence, saying(503)])
+@pytest.mark.parametrize(
+    ("outage", "seconds"), [(reset, 1.0), (silence, 10.0), (saying(503), 60.0), (reset, 60.0), (silence, 600.0)]
+)
 def test_the_cadence_is_back_within_an_interval_and_a_second(tmp_path: Path, outage: Outage, seconds: float) -> None:
     polling, begin = Hundred(tmp_path, 1.0), LIVE_FROM + 2.3
     back = begin + seconds
@@ -77,11 +79,11 @@ def test_one_that_always_fails_makes_none_of_the_others_late(tmp_path: Path) -> 
     bad = during(LIVE_FROM, 1e9, saying(500), "/match/live7")
     polling.upstream.outage = lambda path, now: bad(path, now) if path == "/match/live7" else None
 
-    polling.poll(LIVE_FROM + 40.0)
+    polling.poll(LIVE_FROM + 20.0)
 
     del polling.upstream.ids["live7"]
-    assert polling.longest(LIVE_FROM, LIVE_FROM + 40.0) <= 1.05 * polling.seconds
-    assert 0.05 <= polling.upstream.rate(LIVE_FROM, LIVE_FROM + 40.0, "live7") <= 2.1
+    assert polling.longest(LIVE_FROM, LIVE_FROM + 20.0) <= 1.05 * polling.seconds
+    assert 0.05 <= polling.upstream.rate(LIVE_FROM, LIVE_FROM + 20.0, "live7") <= 2.1
 
 
 @pytest.mark.parametrize("takes", [0.0, 7.0])

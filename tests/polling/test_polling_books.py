@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from race_polling import at_once
 from scheduled import take
 
-from sanderling.polling.books import HORIZON, REFILL, Books, Heard
+from sanderling.polling.adaptive import Adapter
+from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import GRACE, Schedule
+from sanderling.polling.target_sync import HORIZON, REFILL, TargetSync
 from sanderling.stores.documents import Column, Schema, SourceTable
-from sanderling.stores.polling import PollingStore, PollingStoreError, Query, Reconciliation, TargetRun, WantedTarget
+from sanderling.stores.polling import PollingStoreError, Query, Reconciliation, TargetRun, WantedTarget
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.testing import FakeClock, run_virtual
 
@@ -26,8 +29,8 @@ class Shop:
         self.store, self.clock = store, clock
         self.woken = 0
         self.schedule = Schedule(lambda _: "host", Random(1))
-        heard = Heard(lambda each: each.base, lambda _: 0.2, lambda _: None, lambda _: None, lambda _: None, self._wake)
-        self.books = Books(store, self.schedule, clock, heard)
+        self.schedule.active = {"race": 0.2}
+        self.sync = TargetSync(store, self.schedule, Adapter(), Measures((), (), clock), clock, self._wake)
 
     def _wake(self) -> None:
         self.woken += 1
@@ -45,7 +48,7 @@ class Shop:
         while (entry := take(self.schedule, now)) is not None:
             entry.runs += 1
             self.schedule.finish(entry, now)
-            self.books.note(entry)
+            self.sync.note(entry)
             ran += 1
         return ran
 
@@ -61,10 +64,10 @@ def test_what_is_not_due_for_long_is_not_in_memory(tmp_path: Path) -> None:
     async def main() -> None:
         here = await shop(tmp_path)
         await here.add(0.5, 8.0, 60.0, 3600.0)
-        await here.books.turn()
+        await here.sync.turn()
         assert len(here.schedule.entries) == 4, "new ones are due at once"
         here.run_due()
-        await here.books.turn()
+        await here.sync.turn()
         kept = {entry.usual for entry in here.schedule.entries.values()}
         assert kept <= {0.5, 8.0, 60.0}
         assert 3600.0 not in kept
@@ -88,7 +91,7 @@ async def disturb(here: Shop, data: st.DataObject) -> None:
 
 async def check_memory(here: Shop) -> None:
     """What is due soon is in memory, and nothing is overdue: what is live by a quarter of its interval at most."""
-    soon = here.books.wall(here.clock.now()) + REFILL
+    soon = here.sync.wall(here.clock.now()) + REFILL
     for target in await here.store.list(Query(enabled=True, most=100)):
         assert not target.wanted or target.next_due > soon or target.id in here.schedule.entries
     grace = {entry.id: GRACE * entry.interval if entry.live else 0.0 for entry in here.schedule.entries.values()}
@@ -101,9 +104,9 @@ async def check_database(here: Shop) -> None:
         entry = here.schedule.entries.get(target.id)
         if entry is not None:
             assert target.runs == entry.runs
-            assert target.next_due == pytest.approx(here.books.wall(entry.at), abs=1e-3)
+            assert target.next_due == pytest.approx(here.sync.wall(entry.at), abs=1e-3)
         elif target.wanted:
-            assert target.next_due > here.books.wall(here.clock.now()) + REFILL
+            assert target.next_due > here.sync.wall(here.clock.now()) + REFILL
         assert target.next_due - here.clock.wall() <= max(target.interval, HORIZON) + 1
 
 
@@ -118,11 +121,11 @@ def test_whatever_happens_memory_has_what_is_due_and_the_database_what_ran(
         for _ in range(data.draw(st.integers(1, 40))):
             here.clock.advance(data.draw(st.sampled_from([0.2, 1.0, 4.0])))
             await disturb(here, data)
-            await here.books.turn()
+            await here.sync.turn()
             here.run_due()
-            await here.books.turn()
+            await here.sync.turn()
             await check_memory(here)
-        await here.books.flush()
+        await here.sync.flush()
         await check_database(here)
         await here.store.close()
 
@@ -133,7 +136,7 @@ def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> None:
     async def main() -> None:
         here = await shop(tmp_path)
         await here.add(1.0)
-        await here.books.turn()
+        await here.sync.turn()
         here.run_due()
         write = here.store.write
 
@@ -141,13 +144,13 @@ def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> None:
             raise PollingStoreError("the disk is full")
 
         here.store.write = fails  # type: ignore[method-assign, assignment]
-        await here.books.turn()
-        assert here.books.trouble == "the disk is full"
-        assert here.books.pending == 1
+        await here.sync.turn()
+        assert here.sync.trouble == "the disk is full"
+        assert here.sync.pending == 1
         here.store.write = write  # type: ignore[method-assign]
-        await here.books.turn()
-        assert here.books.trouble == ""
-        assert here.books.pending == 0
+        await here.sync.turn()
+        assert here.sync.trouble == ""
+        assert here.sync.pending == 0
         assert (await here.store.list(Query()))[0].runs == 1
         await here.store.close()
 
@@ -164,7 +167,7 @@ def test_a_database_that_is_another_s_ends_it(tmp_path: Path) -> None:
 
         here.store.take_edits = fails  # type: ignore[method-assign, assignment]
         with pytest.raises(PollingStoreError, match="another process"):
-            await here.books.turn()
+            await here.sync.turn()
         await here.store.close()
 
     run_virtual(main())
@@ -174,11 +177,11 @@ def test_more_than_are_loaded_at_a_time_are_all_loaded(tmp_path: Path) -> None:
     async def main() -> None:
         here = await shop(tmp_path)
         await here.add(*([5.0] * 12_000))
-        await here.books.turn()
+        await here.sync.turn()
         assert len(here.schedule.entries) == 12_000
         assert here.run_due() == 12_000
-        while here.books.pending:
-            await here.books.turn()
+        while here.sync.pending:
+            await here.sync.turn()
         targets = await here.store.list(Query(most=20_000))
         assert {target.runs for target in targets} == {1}
         await here.store.close()

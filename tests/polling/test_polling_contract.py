@@ -78,7 +78,7 @@ class Race(Polling):
 
 @pytest.mark.parametrize(
     ("cadence", "slow", "slowest"),
-    [(0.2, 0.008, 0.160), (0.1, 0.004, 0.09), (1.0, 0.02, 0.8), (5.0, 0.02, 3.0), (0.2, 0.008, 0.5), (1.0, 0.02, 2.5)],
+    [(0.2, 0.008, 0.160), (5.0, 0.02, 3.0), (0.2, 0.008, 0.5), (1.0, 0.02, 2.5)],
 )
 def test_a_cadence_stands_while_answers_get_slower(tmp_path: Path, cadence: float, slow: float, slowest: float) -> None:
     """Where an answer takes longer than the cadence, the race is asked for again at the next point."""
@@ -95,7 +95,7 @@ def test_a_cadence_stands_while_answers_get_slower(tmp_path: Path, cadence: floa
 
 @pytest.mark.parametrize(
     ("outage", "seconds"),
-    [(refused_connection, 90.0), (hang, 90.0), (saying(503), 90.0), (saying(500), 91.7), (hang, 603.3), (reset, 600.0)],
+    [(refused_connection, 90.0), (saying(503), 90.0), (saying(500), 91.7), (hang, 603.3)],
 )
 def test_an_outage_is_over_for_us_when_it_is_over(tmp_path: Path, outage: Outage, seconds: float) -> None:
     polling = Race(tmp_path)

@@ -130,7 +130,7 @@ def test_a_settings_row_with_nonsense_changes_nothing_and_is_told(tmp_path: Path
         settings = polling.system.live.now
         assert settings is not None
         assert (settings.concurrency, settings.full, settings.active["race"]) == (3, 10.0, 0.2)
-        assert len(polling.control.status().problems) == 4
+        assert len(polling.control.status().facts.problems) == 4
         with pytest.raises(SettingError, match="expected"):
             await polling.control.set("scheduler.concurrency", "0")
         assert len(polling.asked(polling.day.path("Pilots"))) >= 3
@@ -281,12 +281,11 @@ def test_a_wall_clock_that_jumps_between_two_runs_changes_nothing(tmp_path: Path
     play(script())
 
 
-@pytest.mark.parametrize("jump", [-3600.0, 86_400.0])
-def test_a_wall_clock_that_jumps_teaches_nothing_about_how_often_something_changes(tmp_path: Path, jump: float) -> None:
+def test_a_wall_clock_that_jumps_teaches_nothing_about_how_often_something_changes(tmp_path: Path) -> None:
     async def script(polling: Polling) -> None:
         await polling.control.set("scheduler.adaptiveBudget", "1")
         await polling.clock.sleep(300.0)
-        polling.clock.ahead = jump
+        polling.clock.ahead = -3600.0
         await polling.clock.sleep(120.0)
 
     polling = polled(tmp_path, script, RaceRules(DayRules(pilots=8, late=1, removed=1, rounds=3)))
@@ -423,10 +422,10 @@ def test_the_status_says_what_goes_on(tmp_path: Path) -> None:
     async def script(polling: Polling) -> None:
         heat = polling.day.heats[0]
         await polling.clock.sleep(heat.start / 1000 + 15.0)
-        status = polling.control.status()
+        status = polling.control.status().facts
         assert status.event == polling.day.event
         assert status.current == f"race {heat.id}"
-        assert [each.source_id for each in status.accelerated] == [heat.id]
+        assert [each.id for each in status.accelerated] == [heat.id]
         assert status.accelerated[0].interval == 0.2
         assert 0 < status.accelerated[0].left <= 30
         assert status.newest == (await polling.store.span()).newest

@@ -71,7 +71,7 @@ def test_documents_that_wait_for_the_database_are_written_first(
         async def drain() -> None:
             await polling.clock.sleep(12.0)
             away[0] = True
-            while not system.writer.sink.trouble:
+            while not system.writer.trouble:
                 await polling.clock.sleep(0.1)
             system.control(DRAIN)
             await polling.clock.sleep(30.0)

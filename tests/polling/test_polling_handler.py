@@ -16,8 +16,8 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
-from sanderling.polling.entries import Entry
-from sanderling.polling.handler import NOWHERE, Answer, PollingHandler, canonical
+from sanderling.polling.handler import NOWHERE, PolledAnswer, PollingHandler, canonical
+from sanderling.polling.targets import ScheduledTarget
 from sanderling.task import Headers, Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 
@@ -48,8 +48,8 @@ class Upstream:
         return replace(self.answer, url=task.url)
 
 
-def ask(upstream: Upstream, each: Entry) -> tuple[Answer, Memory]:
-    async def main() -> tuple[Answer, Memory]:
+def ask(upstream: Upstream, each: ScheduledTarget) -> tuple[PolledAnswer, Memory]:
+    async def main() -> tuple[PolledAnswer, Memory]:
         clock, memory = LoopClock(), Memory(2**20)
         limiter = Limiter(clock=clock, rng=Random(1))
         fetcher = Fetcher(upstream, limiter, clock=clock, follow=False, retry=False)
@@ -58,7 +58,7 @@ def ask(upstream: Upstream, each: Entry) -> tuple[Answer, Memory]:
     return run_virtual(main())
 
 
-def match(**given: Any) -> Entry:  # noqa: ANN401 - of a Target
+def match(**given: Any) -> ScheduledTarget:  # noqa: ANN401 - of a Target
     return entry(1, kind="match", source_id="1", **given)
 
 

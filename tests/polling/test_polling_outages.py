@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from live_polling import Absent, Live, Outage, answer, during, refused_connection, reset, saying, silence
 from race_polling import play
 
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply
 
 KINDS = [refused_connection, saying(503), saying(500), reset, silence]
@@ -33,8 +33,7 @@ def held(polling: Live, outage: Outage, seconds: float, more: float = 20.0, want
     assert min(polling.upstream.rates(back + 3.0, back + more)) >= wanted
 
 
-@pytest.mark.parametrize("seconds", [LONG, 90.63])
-@pytest.mark.parametrize("outage", KINDS)
+@pytest.mark.parametrize(("outage", "seconds"), [*((outage, LONG) for outage in KINDS), (silence, 90.63)])
 def test_one_live_target(tmp_path: Path, outage: Outage, seconds: float) -> None:
     polling = Live(tmp_path)
 
@@ -44,25 +43,23 @@ def test_one_live_target(tmp_path: Path, outage: Outage, seconds: float) -> None
     assert len(asked) <= 1.3 * (seconds - 20.0), "a host that is down is asked about once a second"
 
 
-@pytest.mark.parametrize("outage", KINDS)
+@pytest.mark.parametrize("outage", [saying(500), silence])
 def test_the_only_target_of_a_source(tmp_path: Path, outage: Outage) -> None:
     """Nothing else there is that could find out: no list, and no other document."""
     held(Live(tmp_path, listed=False), outage, LONG)
 
 
-@pytest.mark.parametrize("outage", KINDS)
+@pytest.mark.parametrize("outage", [saying(503), reset])
 def test_two_live_targets_and_some_others(tmp_path: Path, outage: Outage) -> None:
     held(Live(tmp_path, live=2, idle=10), outage, LONG)
 
 
-@pytest.mark.parametrize("outage", KINDS)
-def test_fifty_live_targets(tmp_path: Path, outage: Outage) -> None:
+def test_fifty_live_targets(tmp_path: Path) -> None:
     """They share the hundred requests a second that are allowed."""
-    held(Live(tmp_path, live=50), outage, LONG, more=10.0, wanted=1.8)
+    held(Live(tmp_path, live=50), silence, LONG, more=10.0, wanted=1.8)
 
 
-@pytest.mark.parametrize("seconds", [3.0, 7.3, 12.9])
-@pytest.mark.parametrize("live", [1, 3])
+@pytest.mark.parametrize(("live", "seconds"), [(1, 3.0), (3, 7.3), (1, 12.9)])
 def test_a_silence_that_is_too_short_for_the_circuit(tmp_path: Path, live: int, seconds: float) -> None:
     held(Live(tmp_path, live), silence, seconds)
 
@@ -77,8 +74,7 @@ def test_a_host_that_is_back_but_slow_is_taken_up(tmp_path: Path) -> None:
 
     kept = sum(polling.system.measures.runs["match", code] for code in ("OK", "NOT_MODIFIED"))
     assert kept >= 5 * (BEGIN - 1) + 20
-    assert polling.status.limiter is not None
-    assert polling.status.limiter.state == "closed"
+    assert polling.status.hosts[0].circuit == "closed"
 
 
 def test_a_retry_after_in_the_middle_of_it_is_heeded(tmp_path: Path) -> None:
@@ -95,7 +91,7 @@ def test_a_retry_after_in_the_middle_of_it_is_heeded(tmp_path: Path) -> None:
     assert min(polling.upstream.rates(told + 63.0, 150.0)) >= 4.9
 
 
-@pytest.mark.parametrize("outage", KINDS)
+@pytest.mark.parametrize("outage", [saying(503), silence])
 def test_refusals_before_an_outage_make_it_no_longer(tmp_path: Path, outage: Outage) -> None:
     polling, refusing, down = Live(tmp_path, live=2), during(BEGIN, 60.0, saying(429)), during(80.0, LONG, outage)
     polling.upstream.outage = lambda path, now: refusing(path, now) or down(path, now)
@@ -126,8 +122,7 @@ def without_store(polling: Live, begin: float, end: float, seconds: float) -> No
     polling.wrapped = lambda store: cast("PollingStore", Absent(store, begin, end, seconds))
 
 
-@pytest.mark.parametrize("outage", KINDS)
-@pytest.mark.parametrize("seconds", [0.0, 60.0])
+@pytest.mark.parametrize(("seconds", "outage"), [(0.0, reset), (60.0, saying(500)), (60.0, silence)])
 def test_a_database_that_is_gone_as_well(tmp_path: Path, seconds: float, outage: Outage) -> None:
     """What was live when it went is live: nothing could be stored since that says otherwise."""
     polling = Live(tmp_path, live=2)
@@ -156,11 +151,10 @@ def test_a_database_that_comes_back_has_what_was_said_since(tmp_path: Path) -> N
     polling.poll(100.0)
 
     assert polling.upstream.rate(90.0, 100.0) >= 4.9
-    assert polling.status.recent[-1].at > 1_800_000_099.0
+    assert polling.status.facts.recent[-1].at > 1_800_000_099.0
 
 
-@pytest.mark.parametrize("outage", KINDS)
-@pytest.mark.parametrize("pause", [2.0, 60.0])
+@pytest.mark.parametrize(("pause", "outage"), [(2.0, refused_connection), (60.0, saying(503)), (2.0, silence)])
 def test_a_process_that_is_started_again_in_an_outage(tmp_path: Path, pause: float, outage: Outage) -> None:
     """It knows by the rows what is live, though nobody can tell it what there is."""
     polling, back = Live(tmp_path, live=2), 20.0 + pause + 90.0
@@ -199,7 +193,7 @@ GOOD = st.tuples(st.just(None), st.floats(6.0, 12.0), st.floats(0.001, 0.19))
 BAD = st.tuples(st.sampled_from(KINDS), st.floats(0.2, 30.0), st.just(0.01))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(phases=st.lists(GOOD | BAD, min_size=1, max_size=6), live=st.integers(1, 3), idle=st.integers(0, 5))
 def test_whatever_comes_without_a_refusal_the_cadence_is_there_whenever_the_host_is(
     tmp_path_factory: pytest.TempPathFactory, phases: list[tuple[Outage | None, float, float]], live: int, idle: int
@@ -238,8 +232,9 @@ def late_after(polling: Live, back: float) -> float:
     return max(min(at for at in times if at >= back) - back for times in polling.upstream.times.values())
 
 
-@pytest.mark.parametrize("seconds", [10.0, 61.3])
-@pytest.mark.parametrize("outage", [maintenance, saying(404), saying(500), silence])
+@pytest.mark.parametrize(
+    ("outage", "seconds"), [(maintenance, 10.0), (saying(404), 61.3), (saying(500), 10.0), (silence, 61.3)]
+)
 def test_an_outage_of_the_host_makes_no_target_pause(tmp_path: Path, outage: Outage, seconds: float) -> None:
     polling, back = Live(tmp_path, live=0, idle=20), BEGIN + seconds
     polling.settings = {"scheduler.matchIdleMs": "2000"}
@@ -272,7 +267,7 @@ def test_the_only_document_of_a_host_that_is_wrong_is_asked_for_less_often(tmp_p
     assert polling.upstream.rate(BEGIN, 220.0, "idle0") <= 0.1
 
 
-@pytest.mark.parametrize("seconds", [0.7, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("seconds", [0.7, 3.0])
 def test_a_short_hang_costs_others_no_timeout(tmp_path: Path, seconds: float) -> None:
     polling, back = Live(tmp_path, live=0, idle=20), BEGIN + seconds
     polling.settings = {"scheduler.matchIdleMs": "2000"}

@@ -8,11 +8,11 @@ import pytest
 from looping import in_loop
 from race_polling import at_once
 
-from sanderling.polling.live import LiveSettings
+from sanderling.polling.live_settings import LiveSettings
 from sanderling.polling.settings import ENABLED, SettingError
 from sanderling.stores.control_file import FILE, Control, read_control, write_control
 from sanderling.stores.documents import Schema
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.testing import LoopClock
 

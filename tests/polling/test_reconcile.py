@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.apis.polled import Kind, TargetName, Wanted
-from sanderling.polling.reconcile import FORGET, reconcile
+from sanderling.polling.discovery import FORGET, reconcile
 from sanderling.polling.settings import Keys, PollingSettings
 from sanderling.stores.polling import KnownTarget, PollingTarget, Reconciliation, WantedTarget
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scheduled import entry, next_at, schedule, take
 
 from sanderling.polling.cadence import next_point, phase
-from sanderling.polling.entries import Entry
 from sanderling.polling.schedule import Schedule
+from sanderling.polling.targets import ScheduledTarget
 
 
-def run(made: Schedule, each: Entry, until: float, took: float = 0.0, **how: float) -> list[float]:
+def run(made: Schedule, each: ScheduledTarget, until: float, took: float = 0.0, **how: float) -> list[float]:
     """When it ran up to then, each run taking so long."""
     ran: list[float] = []
     while True:

@@ -23,8 +23,8 @@ from memory_changes import change
 from scripted_server import ScriptedServer, Step, answer, reset
 
 from sanderling.clock import SystemClock
-from sanderling.polling import sinks
-from sanderling.polling.sinks import LARGEST_BODY, MOST_SAID, QueueSink, SinkError, WebhookSink, posts
+from sanderling.polling import change_sinks
+from sanderling.polling.change_sinks import LARGEST_BODY, MOST_SAID, ChangeQueueSink, SinkError, WebhookSink, posts
 from sanderling.stores.polling import Op, RowChange
 from sanderling.stores.queue import LARGEST_BODY as LARGEST_LETTER
 from sanderling.stores.queue import Dead, Delivery, Letter, QueueError
@@ -239,7 +239,13 @@ def test_a_refusal_is_quoted_in_one_short_printable_line() -> None:
 
 @pytest.mark.parametrize(
     ("header", "wait"),
-    [("7", 7), ("0.5", 0.5), ("Fri, 15 Jan 2027 08:02:00 GMT", 120), ("soon", 0), ("99999999", sinks.LONGEST_WAIT)],
+    [
+        ("7", 7),
+        ("0.5", 0.5),
+        ("Fri, 15 Jan 2027 08:02:00 GMT", 120),
+        ("soon", 0),
+        ("99999999", change_sinks.LONGEST_WAIT),
+    ],
 )
 def test_what_a_receiver_asks_for_is_passed_on(header: str, wait: float) -> None:
     for status in (429, 503, 400):
@@ -311,7 +317,7 @@ def test_no_repr_has_the_url() -> None:
 
 
 def test_a_receiver_that_hangs_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "POST_SECONDS", 0.2)
+    monkeypatch.setattr(change_sinks, "POST_SECONDS", 0.2)
 
     assert str(refusal(60.0)).startswith("no answer: timeout")
     slow = refusal(b"HTTP/1.1 500 No\r\nContent-Length: 9\r\nRetry-After: 3\r\n\r\n", 60.0)
@@ -340,7 +346,7 @@ def test_each_change_is_a_letter_under_its_number(tmp_path: Path) -> None:
 
     async def main() -> list[Delivery]:
         queue = SqliteQueue(tmp_path / "changes.db", SystemClock())
-        sink = QueueSink(queue)
+        sink = ChangeQueueSink(queue)
         await sink.send(changes)
         await sink.send(changes[2:])  # a file holds one letter of a key
         found = await drained(queue)
@@ -363,7 +369,7 @@ class AwayQueue(SqliteQueue):
 def test_a_change_that_no_queue_takes_is_a_dead_letter_and_holds_up_no_other(tmp_path: Path) -> None:
     async def main() -> tuple[list[Delivery], list[Dead]]:
         queue = SqliteQueue(tmp_path / "changes.db", SystemClock())
-        await QueueSink(queue).send([change(1), change(2, "x" * LARGEST_LETTER), change(3)])
+        await ChangeQueueSink(queue).send([change(1), change(2, "x" * LARGEST_LETTER), change(3)])
         found = await drained(queue), await queue.dead(10)
         await queue.close()
         return found
@@ -376,7 +382,7 @@ def test_a_change_that_no_queue_takes_is_a_dead_letter_and_holds_up_no_other(tmp
 
 def test_a_queue_that_is_away_is_said(tmp_path: Path) -> None:
     async def main() -> None:
-        sink = QueueSink(AwayQueue(tmp_path / "changes.db", SystemClock()))
+        sink = ChangeQueueSink(AwayQueue(tmp_path / "changes.db", SystemClock()))
         with pytest.raises(SinkError, match=r"the broker of 0{19}7 is away"):
             await sink.send([change(7)])
         await sink.close()

@@ -12,8 +12,8 @@ from looping import virtual
 from memory_changes import MemoryChanges, Mood, broken, calm
 from structlog.testing import capture_logs
 
-from sanderling.polling.feed import Feed
-from sanderling.polling.sinks import SinkError
+from sanderling.polling.change_feed import ChangeFeed
+from sanderling.polling.change_sinks import SinkError
 from sanderling.polling.subscribers import SEND_SECONDS, Subscriber
 from sanderling.stores.polling import RowChange
 from sanderling.testing import LoopClock, run_virtual
@@ -76,7 +76,7 @@ async def hanging() -> None:
 @dataclass
 class Set:
     store: MemoryChanges
-    feed: Feed
+    feed: ChangeFeed
     shelf: Shelf
     subscriber: Subscriber
 
@@ -89,7 +89,7 @@ async def subscribed(
     store, shelf = MemoryChanges(newest), shelf or Shelf()
     if position is not None:
         store.positions["board"] = position
-    feed = Feed(store, LoopClock())
+    feed = ChangeFeed(store, LoopClock())
     await feed.open()
     subscriber = Subscriber("board", shelf, feed, store, LoopClock(), rng or Longest())
     async with asyncio.TaskGroup() as group:
@@ -165,7 +165,7 @@ class Troubles:
     async def live(self, seconds: float, commits: int) -> None:
         """One process, until it is killed."""
         self.store.mood = calm
-        feed = Feed(self.store, LoopClock())
+        feed = ChangeFeed(self.store, LoopClock())
         await feed.open()
         self.store.mood = self.store_mood
         subscriber = Subscriber("board", self.shelf, feed, self.store, LoopClock(), self.rng)
@@ -319,7 +319,7 @@ async def test_closing_the_feed_ends_a_subscriber_in_the_middle_of_a_pause() -> 
 async def test_a_position_that_cannot_be_read_is_waited_for() -> None:
     store, shelf = MemoryChanges(5), Shelf()
     store.positions["board"] = 3
-    feed = Feed(store, LoopClock())
+    feed = ChangeFeed(store, LoopClock())
     await feed.open()
     store.mood = broken
     subscriber = Subscriber("board", shelf, feed, store, LoopClock(), Longest())
@@ -357,7 +357,7 @@ def test_one_whose_place_is_gone_goes_on_at_the_oldest_and_says_so(position: int
         store, shelf = MemoryChanges(10), Shelf()
         store.forget(4)
         store.positions["board"] = position
-        feed = Feed(store, LoopClock())
+        feed = ChangeFeed(store, LoopClock())
         await feed.open()
         async with asyncio.TaskGroup() as group:
             group.create_task(Subscriber("board", shelf, feed, store, LoopClock(), Longest()).run())

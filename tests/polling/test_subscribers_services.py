@@ -17,8 +17,8 @@ from aiohttp import web
 from memory_changes import MemoryChanges
 
 from sanderling.clock import ScaledClock, SystemClock
-from sanderling.polling.feed import Feed
-from sanderling.polling.sinks import QueueSink
+from sanderling.polling.change_feed import ChangeFeed
+from sanderling.polling.change_sinks import ChangeQueueSink
 from sanderling.polling.subscribers import Subscriber
 from sanderling.stores.rabbitmq import DELAYS, RabbitmqQueue
 
@@ -166,10 +166,10 @@ def test_every_change_reaches_a_broker_whose_connections_are_cut(rabbitmq: str, 
 
     async def publish(relay: Relay) -> None:
         clock = ScaledClock(50)  # pauses of a minute, in a second
-        feed = Feed(store, clock)
+        feed = ChangeFeed(store, clock)
         await feed.open()
         async with relay.laid() as url, asyncio.TaskGroup() as group:
-            sink = QueueSink(RabbitmqQueue(url, name, SystemClock()))
+            sink = ChangeQueueSink(RabbitmqQueue(url, name, SystemClock()))
             group.create_task(Subscriber("board", sink, feed, store, clock, rng).run())
             for _ in range(20):
                 feed.note(store.commit(rng.randint(1, 120)))

@@ -38,10 +38,10 @@ class Points:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(folder: str, to: str, out: str | None, point: int) -> None:
+def run(folder: str, to: str, point: int) -> None:
     export_module.BATCH, parts.ROWS = 40, 100
     points = Points(point)
-    with closing(open_records(Path(folder))) as source, closing(open_target(TargetOptions(to, out), "x")) as target:
+    with closing(open_records(Path(folder))) as source, closing(open_target(TargetOptions(to), "x")) as target:
         sys.setprofile(points)
         export(source, target, Selection(), new=True, watch=lambda *_: None)
         sys.setprofile(None)
@@ -50,10 +50,10 @@ def run(folder: str, to: str, out: str | None, point: int) -> None:
 
 
 def main(folder: str, runs: str) -> None:
-    for to, out, point in json.loads(runs):
+    for to, point in json.loads(runs):
         child = os.fork()  # before anything is imported that has threads
         if child == 0:
-            run(folder, to, out, point)
+            run(folder, to, point)
             os._exit(0)
         os.waitpid(child, 0)
 

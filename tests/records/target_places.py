@@ -29,11 +29,10 @@ class Place:
 
     kind: str
     to: str
-    out: str | None
     read: Callable[[], list[Any]]
 
     def target(self) -> ExportTarget:
-        return open_target(TargetOptions(self.to, self.out), "x")
+        return open_target(TargetOptions(self.to), "x")
 
     def columns(self) -> tuple[StoredColumn, ...]:
         with closing(self.target()) as target:
@@ -58,7 +57,7 @@ def on_disk(kind: str, path: Path) -> Place:
         "sqlite": lambda: tables(lambda: sqlite3.connect(path)),
         "duckdb": lambda: tables(lambda: duckdb.connect(str(path))),
     }
-    made = Place(kind, kind, str(path), reads[kind])
+    made = Place(kind, f"{kind}:{path}", reads[kind])
     return made
 
 
@@ -88,7 +87,7 @@ def in_schema(url: str, schema: str) -> Place:
         columns = made.columns()
         return [from_cells(row, columns) for row in asyncio.run(rows())] if columns else []
 
-    made = Place("postgres", f"{url}?schema={schema}", None, read)
+    made = Place("postgres", f"{url}?schema={schema}", read)
     return made
 
 
@@ -111,7 +110,7 @@ def in_bucket(s3: S3, prefix: str, kind: str) -> Place:
         bodies = [bytes(obstore.get(store, name).bytes()) for name in names]
         return [row for body in bodies for row in from_jsonl(body)] if made_as == "jsonl" else _rows_of_parquet(bodies)
 
-    return Place(kind, f"{server}/{s3.bucket}/{prefix}?format={made_as}", None, read)
+    return Place(kind, f"{server}/{s3.bucket}/{prefix}?format={made_as}", read)
 
 
 KINDS = ("jsonl", "csv", "parquet", "sqlite", "duckdb", "postgres", "s3", "s3-jsonl")

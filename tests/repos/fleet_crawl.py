@@ -17,7 +17,7 @@ from sanderling.formats.rca_reader import RcaReader
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.directory import Entry
+from sanderling.repos.directory import DirectoryEntry
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.stores.control_file import Control
@@ -34,9 +34,9 @@ class Listed:
     """A directory in a list."""
 
     def __init__(self, entries: Sequence[tuple[str, str]]) -> None:
-        self._entries = sorted(Entry(did, host) for did, host in entries)
+        self._entries = sorted(DirectoryEntry(did, host) for did, host in entries)
 
-    def page(self, after: str, limit: int) -> list[Entry]:
+    def page(self, after: str, limit: int) -> list[DirectoryEntry]:
         return [entry for entry in self._entries if entry.did > after][:limit]
 
     def hosts_of(self, dids: Sequence[str]) -> dict[str, str]:

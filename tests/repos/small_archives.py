@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sanderling.formats.parsed import Collection
 from sanderling.formats.rca import encode_block
 from sanderling.formats.rca_writer import RcaWriter
-from sanderling.repos.archives import Problem
+from sanderling.repos.archives import ArchiveProblem
 
 Records = dict[str, dict[str, bytes]]  # JSON by rkey, by collection
 CRAWLED_AT = 1_750_000_000_000_000
@@ -68,10 +68,10 @@ def flip(path: Path, offset: int) -> None:
     path.write_bytes(data)
 
 
-class Heard(list[Problem]):
+class Heard(list[ArchiveProblem]):
     """Problems, as they are reported."""
 
-    def __call__(self, problem: Problem) -> None:
+    def __call__(self, problem: ArchiveProblem) -> None:
         self.append(problem)
 
     @property

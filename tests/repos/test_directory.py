@@ -13,13 +13,13 @@ from test_plc import CREATED, DID, ENDED, line, moved, sequenced
 
 from sanderling.repos import directory as directory_module
 from sanderling.repos.directory import (
+    DirectoryEntry,
     DirectoryError,
-    Entry,
     SqliteDirectory,
     lines_of,
     read_did_file,
 )
-from sanderling.repos.plc import LONGEST_LINE, Operation, Tally
+from sanderling.repos.plc import LONGEST_LINE, ImportTally, Operation
 
 HOSTS = ("https://a.example", "https://b.example", "")
 
@@ -43,8 +43,8 @@ def operation(number: int, at: int, host: str = HOSTS[0], *, nullified: bool = F
     return Operation(did(number), f"cid{number}-{at}", at, 0, host, nullified)
 
 
-def everything(directory: SqliteDirectory, limit: int = 3) -> list[Entry]:
-    found: list[Entry] = []
+def everything(directory: SqliteDirectory, limit: int = 3) -> list[DirectoryEntry]:
+    found: list[DirectoryEntry] = []
     while page := directory.page(found[-1].did if found else "", limit):
         found += page
     return found
@@ -58,10 +58,13 @@ def test_it_begins_empty(directory: SqliteDirectory) -> None:
 
 def test_pages_are_in_bytewise_order(directory: SqliteDirectory) -> None:
     dids = ["did:plc:b", "did:plc:B", "did:plc:1", "did:web:é", "did:plc:a", "did:plc:aa"]
-    directory.put(Entry(each, HOSTS[0]) for each in dids)
+    directory.put(DirectoryEntry(each, HOSTS[0]) for each in dids)
 
     assert [each.did for each in everything(directory, 2)] == sorted(dids, key=str.encode)
-    assert directory.page("did:plc:a", 2) == [Entry("did:plc:aa", HOSTS[0]), Entry("did:plc:b", HOSTS[0])]
+    assert directory.page("did:plc:a", 2) == [
+        DirectoryEntry("did:plc:aa", HOSTS[0]),
+        DirectoryEntry("did:plc:b", HOSTS[0]),
+    ]
     assert directory.count() == 6
 
 
@@ -70,7 +73,7 @@ def test_operations_are_folded(directory: SqliteDirectory) -> None:
         [operation(1, 1), operation(1, 2, HOSTS[1]), operation(2, 1), operation(2, 2, ""), operation(3, 1)], "5"
     )
 
-    assert everything(directory) == [Entry(did(1), HOSTS[1]), Entry(did(3), HOSTS[0])]
+    assert everything(directory) == [DirectoryEntry(did(1), HOSTS[1]), DirectoryEntry(did(3), HOSTS[0])]
     assert directory.hosts_of([did(3), did(2), did(9), did(1)]) == {did(3): HOSTS[0], did(1): HOSTS[1]}
     assert (directory.count(), directory.cursor()) == (2, "5")
 
@@ -81,26 +84,28 @@ def test_what_is_nullified_later_is_undone(directory: SqliteDirectory, path: Pat
     with closing(SqliteDirectory(path)) as again:
         again.apply([operation(1, 2, HOSTS[1], nullified=True), operation(2, 2, "", nullified=True)])
 
-    assert everything(directory) == [Entry(did(1), HOSTS[0]), Entry(did(2), HOSTS[0])]
+    assert everything(directory) == [DirectoryEntry(did(1), HOSTS[0]), DirectoryEntry(did(2), HOSTS[0])]
     assert directory.count() == 2
     directory.apply([operation(1, 1, nullified=True)])
-    assert everything(directory) == [Entry(did(2), HOSTS[0])]
+    assert everything(directory) == [DirectoryEntry(did(2), HOSTS[0])]
     assert directory.count() == 1
 
 
 def test_a_word_counts_until_an_operation_says_otherwise(directory: SqliteDirectory) -> None:
-    directory.put([Entry(did(1), HOSTS[0]), Entry(did(2), HOSTS[0]), Entry(did(1), HOSTS[1])])
-    assert everything(directory) == [Entry(did(1), HOSTS[1]), Entry(did(2), HOSTS[0])]
+    directory.put(
+        [DirectoryEntry(did(1), HOSTS[0]), DirectoryEntry(did(2), HOSTS[0]), DirectoryEntry(did(1), HOSTS[1])]
+    )
+    assert everything(directory) == [DirectoryEntry(did(1), HOSTS[1]), DirectoryEntry(did(2), HOSTS[0])]
 
     directory.apply([operation(1, 1)])
     assert directory.hosts_of([did(1)]) == {did(1): HOSTS[0]}
 
-    directory.put([Entry(did(1), HOSTS[1])])
+    directory.put([DirectoryEntry(did(1), HOSTS[1])])
     assert directory.hosts_of([did(1)]) == {did(1): HOSTS[1]}
     directory.apply([operation(1, 2, "")])
     assert directory.hosts_of([did(1)]) == {}
     assert directory.count() == 1
-    directory.put([Entry(did(1), HOSTS[1])])
+    directory.put([DirectoryEntry(did(1), HOSTS[1])])
     directory.apply([operation(1, 2, "", nullified=True)])
     assert directory.hosts_of([did(1)]) == {did(1): HOSTS[0]}, "what to undo with is not forgotten"
 
@@ -121,7 +126,7 @@ def test_any_order_and_any_cut_gives_the_same(every: list[Operation], chance: ra
     for each in sorted(every, key=lambda each: each.created_at):
         if each.cid not in undone:
             latest[each.did] = each
-    expected = [Entry(name, last.host) for name, last in sorted(latest.items()) if last.host]
+    expected = [DirectoryEntry(name, last.host) for name, last in sorted(latest.items()) if last.host]
 
     chance.shuffle(every)
     with closing(SqliteDirectory(None)) as directory:
@@ -136,11 +141,11 @@ def test_any_order_and_any_cut_gives_the_same(every: list[Operation], chance: ra
 
 def test_a_restart_remembers(directory: SqliteDirectory, path: Path) -> None:
     directory.apply([operation(1, 1)], "17")
-    directory.set_cursor("18")
+    directory.apply((), "18")
     directory.close()
 
     with closing(SqliteDirectory(path)) as again:
-        assert everything(again) == [Entry(did(1), HOSTS[0])]
+        assert everything(again) == [DirectoryEntry(did(1), HOSTS[0])]
         assert (again.cursor(), again.count()) == ("18", 1)
 
 
@@ -169,11 +174,11 @@ def test_an_export_is_imported(directory: SqliteDirectory, monkeypatch: pytest.M
     assert tally.bad == {"not JSON": 1, "too long": 1}
     assert watched == [(2, "4"), (3, "4")]
     assert directory.cursor() == "4"
-    assert everything(directory) == [Entry(DID, "https://host.example")]
+    assert everything(directory) == [DirectoryEntry(DID, "https://host.example")]
 
 
 def test_an_export_of_nothing_moves_nothing(directory: SqliteDirectory) -> None:
-    directory.set_cursor("7")
+    directory.apply((), "7")
 
     assert directory.import_export(io.BytesIO(b"\n\n")).lines == 2
 
@@ -221,9 +226,11 @@ def test_the_database_of_something_else_is_refused(tmp_path: Path) -> None:
         SqliteDirectory(path)
 
 
-def read(path: Path, content: bytes, host: str = "", *, plain: bool = False) -> tuple[list[Entry], Tally]:
+def read(
+    path: Path, content: bytes, host: str = "", *, plain: bool = False
+) -> tuple[list[DirectoryEntry], ImportTally]:
     path.write_bytes(content)
-    tally = Tally()
+    tally = ImportTally()
     with closing(read_did_file(path, tally, host=host, plain=plain)) as directory:
         return everything(directory), tally
 
@@ -238,9 +245,9 @@ def test_a_file_of_dids_is_sorted_and_the_last_word_counts(tmp_path: Path) -> No
     found, tally = read(tmp_path / "dids.txt", content)
 
     assert found == [
-        Entry("did:plc:a", "https://a.example"),
-        Entry("did:plc:b", "https://b.example"),
-        Entry("did:plc:c", "https://d.example"),
+        DirectoryEntry("did:plc:a", "https://a.example"),
+        DirectoryEntry("did:plc:b", "https://b.example"),
+        DirectoryEntry("did:plc:c", "https://d.example"),
     ]
     assert tally.lines == 6
 
@@ -248,13 +255,13 @@ def test_a_file_of_dids_is_sorted_and_the_last_word_counts(tmp_path: Path) -> No
 def test_dids_alone_are_at_the_given_host(tmp_path: Path) -> None:
     found, _ = read(tmp_path / "dids.txt", b"did:plc:a\ndid:plc:b http://b.example\n", "http://127.0.0.1:1", plain=True)
 
-    assert found == [Entry("did:plc:a", "http://127.0.0.1:1"), Entry("did:plc:b", "http://b.example")]
+    assert found == [DirectoryEntry("did:plc:a", "http://127.0.0.1:1"), DirectoryEntry("did:plc:b", "http://b.example")]
 
 
 def test_an_endpoint_that_is_none_is_counted(tmp_path: Path) -> None:
     found, tally = read(tmp_path / "dids.txt", b"did:plc:a https://a.example/x\ndid:plc:b https://b.example\n")
 
-    assert found == [Entry("did:plc:b", "https://b.example")]
+    assert found == [DirectoryEntry("did:plc:b", "https://b.example")]
     assert tally.refused == {"path": 1}
     assert tally.shown == [(1, "did:plc:a: path: '/x', expected nothing behind the host")]
 

@@ -42,7 +42,7 @@ class Play:
     seconds: float  # for one run
 
 
-SHORT = Play(hosts=8, repos=120, others=("gone", "leading"), kills=3, between=30, seconds=300)
+SHORT = Play(hosts=24, repos=64, others=("gone", "leading"), kills=3, between=12, seconds=60)
 LONG = Play(hosts=20, repos=2000, others=ALL, kills=20, between=150, seconds=1800)
 SOAK = "SANDERLING_SOAK" in os.environ
 PLAY = LONG if SOAK else SHORT
@@ -117,7 +117,7 @@ async def play(folder: Path, fleet: Fleet, flags: list[str]) -> tuple[Fleet, lis
     async with FleetServer(fleet, SystemClock()) as server:
         dids.write_text("".join(f"{did} {host}\n" for did, host in server.fleet.directory()))
         arguments = ["--out", str(folder / "out"), "--did-file", str(dids), "--private", "@page-size", "50"]
-        arguments += ["@segment-size", "64KB", "--rps", "50", *flags]
+        arguments += ["@segment-size", "64KB", "--rps", "50", "--patience", "5", *flags]
         parts = [folder / "out" if number % 2 == 0 else None for number in range(PLAY.kills)]
         ends = [await killed(server, arguments, rng.randint(1, PLAY.between), part) for part in parts]
         process = await crawl(*arguments)

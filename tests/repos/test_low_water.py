@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.repos.low_water import LowWater
+from sanderling.repos.feeding import LowWater
 
 
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 6), max_size=12))

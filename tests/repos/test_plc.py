@@ -11,9 +11,9 @@ from sanderling.repos.plc import (
     LONGEST_LINE,
     SHOWN,
     EndpointError,
-    Kept,
+    ImportTally,
     Operation,
-    Tally,
+    RememberedOperation,
     fold,
     host_at,
     host_now,
@@ -45,8 +45,8 @@ def sequenced(seq: object, operation: object) -> bytes:
     return json.dumps(values).encode() + b"\n"
 
 
-def all_of(*lines: bytes, plain: bool = False) -> tuple[list[Operation], Tally]:
-    tally = Tally()
+def all_of(*lines: bytes, plain: bool = False) -> tuple[list[Operation], ImportTally]:
+    tally = ImportTally()
     return list(read(lines, tally, plain=plain)), tally
 
 
@@ -81,7 +81,7 @@ def test_an_operation_may_name_no_host(operation: object) -> None:
 
 
 def test_the_cursor_is_where_the_next_export_begins() -> None:
-    assert Tally().cursor == ""
+    assert ImportTally().cursor == ""
     assert all_of(line(moved()), line(moved(), createdAt="2023-04-20T03:21:50.123Z"))[1].cursor == AT
     assert all_of(line(moved()), sequenced(12, moved()), sequenced(9, moved()))[1].cursor == "12"
 
@@ -200,8 +200,8 @@ def test_not_a_did(text: str) -> None:
     assert not is_did(text)
 
 
-def kept(at: int, host: int, *, nullified: bool = False, seq: int = 0) -> Kept:
-    return Kept(at, seq, b"%08d" % (100 * at + seq), host, nullified)
+def kept(at: int, host: int, *, nullified: bool = False, seq: int = 0) -> RememberedOperation:
+    return RememberedOperation(at, seq, b"%08d" % (100 * at + seq), host, nullified)
 
 
 def test_the_last_valid_operation_counts() -> None:
@@ -227,7 +227,7 @@ def test_an_operation_can_be_undone_after_it_was_folded() -> None:
 operations = st.lists(st.builds(kept, st.integers(0, 12), st.just(1), nullified=st.booleans(), seq=st.integers(0, 1)))
 
 
-def last_valid(every: Iterable[Kept]) -> Kept | None:
+def last_valid(every: Iterable[RememberedOperation]) -> RememberedOperation | None:
     """The obvious twin: keeps all."""
     undone = {each.tag for each in every if each.nullified}
     valid = [each for each in every if each.tag not in undone]
@@ -235,13 +235,15 @@ def last_valid(every: Iterable[Kept]) -> Kept | None:
 
 
 @given(operations, st.randoms(use_true_random=False), st.integers(1, 5))
-def test_order_and_repetition_make_no_difference(every: list[Kept], chance: random.Random, parts: int) -> None:
+def test_order_and_repetition_make_no_difference(
+    every: list[RememberedOperation], chance: random.Random, parts: int
+) -> None:
     every = [each._replace(host=1 + int(each.tag)) for each in every]
     at_once = fold(every)
 
     arrived = every + chance.sample(every, len(every) // 2)
     chance.shuffle(arrived)
-    bit_by_bit: tuple[Kept, ...] = ()
+    bit_by_bit: tuple[RememberedOperation, ...] = ()
     for part in range(parts):
         bit_by_bit = fold([*bit_by_bit, *arrived[part::parts]])
 

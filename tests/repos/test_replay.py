@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from small_archives import CRAWLED_AT, LIKE, POST, PROFILE, THREE, Heard, Small, flip, offset_of, write
 
-from sanderling.repos.leave_out import LeaveOut
-from sanderling.repos.replay import Batch, Replay, Replayed, ReplayRules, Segment
+from sanderling.repos.leave_out import RepoLeaveOut
+from sanderling.repos.replay import Replay, ReplayBatch, ReplayRules, ReplaySegment, ReplayTotals
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError, open_clickhouse
@@ -52,7 +52,7 @@ def rows_of(store: Clickhouse) -> Rows:
     return [(*row[:5], datetime.fromtimestamp(row[5] / 1e6, UTC), row[6]) for row in found]
 
 
-def replayed(sink: Any, *paths: Path, heard: Heard | None = None, **options: Any) -> Replayed:  # noqa: ANN401 - any sink
+def replayed(sink: Any, *paths: Path, heard: Heard | None = None, **options: Any) -> ReplayTotals:  # noqa: ANN401 - any sink
     """What comes of it; problems that nobody waits for are an error."""
     said = Heard()
     done = Replay(sink, said if heard is None else heard, **options).run(paths)
@@ -143,18 +143,18 @@ class Kept:
 
     def __init__(self, fails: Callable[[int], bool] = lambda _: False) -> None:
         self.tables: list[Any] = []
-        self.complete: dict[Segment, bool] = {}
+        self.complete: dict[ReplaySegment, bool] = {}
         self._fails = fails
         self._turn = threading.Lock()
 
-    def has(self, segment: Segment) -> bool:
+    def has(self, segment: ReplaySegment) -> bool:
         return self.complete.get(segment, False)
 
     def remove_superseded(self) -> int:
         return 0
 
     @contextmanager
-    def loading(self, segment: Segment) -> Iterator["Kept.One"]:
+    def loading(self, segment: ReplaySegment) -> Iterator["Kept.One"]:
         one = Kept.One(self)
         yield one
         self.complete[segment] = one.complete
@@ -164,7 +164,7 @@ class Kept:
             self.complete = False
             self._sink = sink
 
-        def write(self, batch: Batch) -> None:
+        def write(self, batch: ReplayBatch) -> None:
             with self._sink._turn:
                 self._sink.tables.append(batch.rows)
                 if self._sink._fails(len(self._sink.tables)):
@@ -269,7 +269,7 @@ def test_segments_are_loaded_side_by_side(tmp_path: Path) -> None:
         write(tmp_path / f"segment_{number:04}.rca", [Small(f"did:plc:{number}", {"a.b": {str(number): b"{}"}})])
         for number in range(1, 31)
     ]
-    sink, seen = Kept(), list[Replayed]()
+    sink, seen = Kept(), list[ReplayTotals]()
 
     total = Replay(sink, Heard(), rules=ReplayRules(threads=8)).run(paths, seen.append)
 
@@ -294,7 +294,7 @@ def test_ctrl_c_ends_it_soon_and_nothing_half_loaded_counts_as_loaded(tmp_path: 
     paths = [write(tmp_path / f"segment_{number:04}.rca", repos) for number in range(1, 9)]
     sink, once, others = ParquetSink(tmp_path / "out"), threading.Event(), set(threading.enumerate())
 
-    def watch(done: Replayed) -> None:
+    def watch(done: ReplayTotals) -> None:
         if done.records and not once.is_set():
             once.set()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -312,7 +312,7 @@ def test_repos_that_are_listed_are_not_loaded(tmp_path: Path) -> None:
     gone = THREE[0].did
 
     done = replayed(
-        ParquetSink(tmp_path / "out"), write(tmp_path / "segment_0001.rca"), leave_out=LeaveOut(frozenset({gone}))
+        ParquetSink(tmp_path / "out"), write(tmp_path / "segment_0001.rca"), leave_out=RepoLeaveOut(frozenset({gone}))
     )
 
     assert (done.repos, done.left_out) == (2, 1)
@@ -375,7 +375,7 @@ def test_parquet_of_a_damaged_segment_is_tried_again(tmp_path: Path) -> None:
 def test_parquet_that_could_not_be_ended_leaves_no_file(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path / "out")
 
-    with pytest.raises(RuntimeError, match="boom"), sink.loading(Segment("segment_0001.rca", 1, 2, "")):
+    with pytest.raises(RuntimeError, match="boom"), sink.loading(ReplaySegment("segment_0001.rca", 1, 2, "")):
         raise RuntimeError("boom")
 
     assert list((tmp_path / "out").iterdir()) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_archives import CRAWLED_AT, Heard, Small, flip, offset_of, write
 
-from sanderling.repos.replay import Replay, Replayed
+from sanderling.repos.replay import Replay, ReplayTotals
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse, open_clickhouse
 
@@ -38,7 +38,7 @@ def archives(tmp_path: Path) -> dict[str, Path]:
 
 def replayed(
     store: Clickhouse, paths: Sequence[Path], collections: Sequence[str] = (), *, again: bool = False
-) -> Replayed:
+) -> ReplayTotals:
     return Replay(ClickhouseSink(store), Heard(), collections=collections, again=again).run(paths)
 
 

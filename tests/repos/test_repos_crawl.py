@@ -18,10 +18,10 @@ from sanderling.formats.repo import Limits, RepoError, parse_repo
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.directory import DirectoryError, Entry
+from sanderling.repos.directory import DirectoryEntry, DirectoryError
+from sanderling.repos.report import RepoWatch
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
-from sanderling.repos.status import RepoWatch
 from sanderling.stores.ports import Finished, HostAside, ProgressError, Unfinished
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import is_running
@@ -231,7 +231,7 @@ def test_a_directory_that_fails_half_way_is_not_taken_for_its_end(tmp_path: Path
     """Else the crawl would be called complete, and the next one begin anew: nobody would ask for the rest."""
 
     class Failing(Listed):
-        def page(self, after: str, limit: int) -> list[Entry]:
+        def page(self, after: str, limit: int) -> list[DirectoryEntry]:
             if after >= "did:plc:00199":
                 raise DirectoryError("the server has gone")
             return super().page(after, limit)
@@ -275,11 +275,11 @@ def test_a_clock_that_is_set_meanwhile_neither_ages_the_status_nor_makes_it_look
 ) -> None:
     async def main() -> tuple[float, bool]:
         crawl, clock = made(tmp_path, Listed([]), Answering(), RepoRules()), LoopClock(1_800_000_000.0 + by)
-        crawl.clock = clock
+        crawl.engine.clock = clock
         segments, progress = Segments(tmp_path / "other", size=1, created_at=lambda: 0), SqliteProgress(tmp_path / "db")
         watched = RepoWatch(crawl, segments, 0, progress.view())
-        now = watched.status(7.5)
-        return now.wall - now.started, is_running(now, clock.wall())
+        now = watched.report(7.5)
+        return now.process.seconds, is_running(now.process, clock.wall())
 
     assert run_virtual(main()) == (7.5, True)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sanderling.outcome import Code, Outcome
-from sanderling.repos.hosts import Ask, RepoHost
+from sanderling.repos.hosts import RepoHost, RepoRequest
 
 
 def host(size: int = 0, failures: int = 0) -> RepoHost:
@@ -68,7 +68,10 @@ def test_what_failed_comes_behind_what_did_not_and_addresses_are_kept() -> None:
     made.put_off("b", 5.0)
     made.put("c")
 
-    assert (made.due(), made.waiting, made.has_again(4.0)) == (0.0, 3, False)
+    assert (made.waiting, made.has_again(4.0)) == (3, False)
     assert [made.pop_new(), made.pop_last(), made.pop_new()] == ["a", "c", None]
-    assert (made.due(), made.pop_again(4.0), made.pop_again(5.0), made.due()) == (5.0, None, "b", None)
-    assert (made.ask("a"), made.ask("c")) == (Ask("a", "https://host.example"), Ask("c", "http://host.example"))
+    assert (made.pop_again(4.0), made.pop_again(5.0), made.pop_again(6.0)) == (None, "b", None)
+    assert (made.ask("a"), made.ask("c")) == (
+        RepoRequest("a", "https://host.example"),
+        RepoRequest("c", "http://host.example"),
+    )

@@ -12,7 +12,7 @@ from sanderling.formats.list_file import ListError
 from sanderling.ids import Host
 from sanderling.limit import Limiter
 from sanderling.outcome import Code
-from sanderling.repos.leave_out import LeaveOut
+from sanderling.repos.leave_out import RepoLeaveOut
 from sanderling.repos.rules import RepoRules
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.task import Reply, Task
@@ -22,15 +22,15 @@ from sanderling.worlds.pds import Fleet
 ANN = "did:plc:abcdefghijklmnopqrstuvwx"
 
 
-def read(folder: Path, text: str) -> LeaveOut:
+def read(folder: Path, text: str) -> RepoLeaveOut:
     (folder / "out.txt").write_text(text)
-    return LeaveOut.read(folder / "out.txt")
+    return RepoLeaveOut.read(folder / "out.txt")
 
 
 def test_a_list_has_dids_and_hosts(tmp_path: Path) -> None:
     listed = read(tmp_path, f"# who wrote to us\n{ANN}  # in May\n\nPDS.example.\nhttps://other.example:8443/\n")
 
-    assert listed == LeaveOut(frozenset({ANN}), frozenset({Host("pds.example"), Host("other.example:8443")}))
+    assert listed == RepoLeaveOut(frozenset({ANN}), frozenset({Host("pds.example"), Host("other.example:8443")}))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_list_has_dids_and_hosts(tmp_path: Path) -> None:
     ],
 )
 def test_a_repo_is_left_out_for_its_did_or_its_host(did: str, url: str, left: int) -> None:
-    assert LeaveOut(frozenset({ANN}), frozenset({Host("pds.example")})).has(did, url) == left
+    assert RepoLeaveOut(frozenset({ANN}), frozenset({Host("pds.example")})).has(did, url) == left
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_is_listed_is_not_asked_for_and_counted(tmp_path: Path) -> None:
     dids = sorted(directory)[:5]
     host = directory[max(directory)]
     asked = Asked()
-    listed = LeaveOut(frozenset(dids)).and_hosts([host])
+    listed = RepoLeaveOut(frozenset(dids)).and_hosts([host])
 
     done = crawl_fleet(tmp_path / "out", fleet, rules=RepoRules(page_size=100, leave_out=listed), through=asked.through)
 
@@ -102,7 +102,7 @@ def test_no_redirect_leads_to_a_host_that_is_listed() -> None:
 
     async def main() -> tuple[Code, list[str]]:
         leading, clock = Leading(), LoopClock()
-        http = LeaveOut(hosts=frozenset({Host("pds.example")})).before(leading)
+        http = RepoLeaveOut(hosts=frozenset({Host("pds.example")})).before(leading)
         fetched = await Fetcher(http, Limiter(clock=clock), clock=clock).fetch(Task("https://a.example/x"))
         return fetched.outcome.code, leading.asked
 
@@ -114,7 +114,7 @@ def test_a_did_stays_left_out_and_a_host_only_as_long_as_it_is_listed(tmp_path: 
     fleet = Fleet.make(3, hosts=3, repos=60, others=())
     directory = dict(fleet.directory())
     did, host = min(directory), directory[max(directory)]
-    listed = LeaveOut(frozenset({did})).and_hosts([host])
+    listed = RepoLeaveOut(frozenset({did})).and_hosts([host])
 
     crawl_fleet(tmp_path / "out", fleet, rules=RepoRules(page_size=100, leave_out=listed))
     clear(tmp_path / "out")

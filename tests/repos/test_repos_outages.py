@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import closing
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -101,11 +101,11 @@ def crawl(
     return run_virtual(main())
 
 
-KINDS = ("503", "500", "reset", "refused", "silence")
-
-
 # A bare 503 for less than a minute may be a quota, which is not for the breaker to say.
-@pytest.mark.parametrize(("kind", "lasts"), [*product(KINDS[1:], [25.0]), *product(KINDS, [300.0, 590.0])])
+@pytest.mark.parametrize(
+    ("kind", "lasts"),
+    [("500", 25.0), ("reset", 300.0), ("refused", 25.0), ("silence", 590.0), ("503", 590.0), ("silence", 25.0)],
+)
 def test_the_only_host_is_waited_for_and_all_its_repos_are_asked_for(tmp_path: Path, kind: str, lasts: float) -> None:
     hosts = Hosts(kind, lasts)
 
@@ -119,7 +119,7 @@ def test_the_only_host_is_waited_for_and_all_its_repos_are_asked_for(tmp_path: P
     assert crawling.waiting == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["503", "silence"])
 def test_a_host_that_was_given_up_is_probed_as_long_as_others_are_asked(tmp_path: Path, kind: str) -> None:
     hosts = Hosts(kind, 900.0)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small_archives import collection
 
 from sanderling.formats.rca import RcaError
-from sanderling.repos.rows import EARLIEST, LATEST, PatternError, Rows, Run, chooser, split
+from sanderling.repos.rows import EARLIEST, LATEST, PatternError, RecordColumns, RecordRun, chooser, split
 
 AT = 1_750_000_000_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -19,9 +19,9 @@ MADE = 1_709_251_200_000_000  # 2024-03-01
 
 def one(json: bytes, crawled_at: int = AT) -> dict[str, Any]:
     """The row of a record."""
-    rows = Rows()
+    rows = RecordColumns()
     content = collection("a.b", {"k": json}).data
-    rows.add(Run("did:plc:a", "a.b", crawled_at, 0), content, 1)
+    rows.add(RecordRun("did:plc:a", "a.b", crawled_at, 0), content, 1)
     table, left_out = rows.table()
     assert left_out == []
     (row,) = table.to_pylist()
@@ -89,10 +89,10 @@ texts = st.text(max_size=5)
 
 @given(st.lists(st.tuples(texts, texts, st.dictionaries(texts, texts, min_size=1, max_size=4)), max_size=5))
 def test_what_goes_in_comes_out(runs: list[tuple[str, str, dict[str, str]]]) -> None:
-    rows = Rows()
+    rows = RecordColumns()
     for number, (repo, name, records) in enumerate(runs):
         content = collection(name, {rkey: text.encode() for rkey, text in records.items()}).data
-        rows.add(Run(repo, name, number, 0), content, len(records))
+        rows.add(RecordRun(repo, name, number, 0), content, len(records))
     table, left_out = rows.table()
 
     expected = [(repo, name, *record, at) for at, (repo, name, kept) in enumerate(runs) for record in kept.items()]
@@ -103,10 +103,10 @@ def test_what_goes_in_comes_out(runs: list[tuple[str, str, dict[str, str]]]) -> 
 
 
 def test_what_is_no_text_is_left_out_and_named() -> None:
-    rows = Rows()
+    rows = RecordColumns()
     for repo, offset, content in (("did:plc:a", 100, b"\xc3\xa9"), ("did:plc:b", 200, b"\xff")):
         data = struct.pack("<H1sI", 1, b"k", len(content)) + content + struct.pack("<H1sI2s", 1, b"l", 2, b"{}")
-        rows.add(Run(repo, "a.b", AT, offset), data, 2)
+        rows.add(RecordRun(repo, "a.b", AT, offset), data, 2)
 
     table, left_out = rows.table()
 
@@ -130,11 +130,11 @@ def test_splitting_gives_all_records_or_an_error(content: bytes, count: int) -> 
 
 
 def test_a_bad_collection_leaves_nothing_behind() -> None:
-    rows, content = Rows(), collection("a.b", {"k": b"{}", "l": b"{}"}).data
+    rows, content = RecordColumns(), collection("a.b", {"k": b"{}", "l": b"{}"}).data
 
     for count, data in ((1, content), (3, content), (2, content[:-1])):
         with pytest.raises(RcaError):
-            rows.add(Run("did:plc:a", "a.b", AT, 0), data, count)
+            rows.add(RecordRun("did:plc:a", "a.b", AT, 0), data, count)
 
     assert (len(rows), rows.bytes, rows.table()[0].num_rows) == (0, 0, 0)
 

@@ -13,7 +13,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.formats.rca import encode_block
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
-from sanderling.repos.archives import Problem
+from sanderling.repos.archives import ArchiveProblem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
@@ -34,8 +34,8 @@ def archive(folder: Path, *repos: tuple[str, str, int], size: int = 2**20) -> Pa
     return folder
 
 
-def read(*folders: Path) -> tuple[EarlierRevs, list[Problem]]:
-    earlier, problems = EarlierRevs(), list[Problem]()
+def read(*folders: Path) -> tuple[EarlierRevs, list[ArchiveProblem]]:
+    earlier, problems = EarlierRevs(), list[ArchiveProblem]()
     for folder in folders:
         earlier.read(folder, problems.append)
     return earlier, problems

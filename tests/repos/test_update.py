@@ -11,9 +11,9 @@ from world_networks import FleetNetwork
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.limit import Limiter
 from sanderling.repos import update as update_module
-from sanderling.repos.directory import Entry, SqliteDirectory
-from sanderling.repos.plc import Tally
-from sanderling.repos.update import Listed, RelayListing, Tools, UpdateError, follow_log
+from sanderling.repos.directory import DirectoryEntry, SqliteDirectory
+from sanderling.repos.plc import ImportTally
+from sanderling.repos.update import HostListing, RelayListing, UpdateError, UpdateResources, follow_log
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
@@ -26,22 +26,22 @@ def same(network: Sends) -> Sends:
     return network
 
 
-async def tools(fleet: Fleet, through: Through) -> Tools:
+async def tools(fleet: Fleet, through: Through) -> UpdateResources:
     clock = LoopClock()
     limiter = Limiter(clock=clock)
     fetcher = Fetcher(through(FleetNetwork(fleet, clock)), limiter, clock=clock)
-    return Tools(fetcher, limiter, clock, inline, plain=True)
+    return UpdateResources(fetcher, limiter, clock, inline, plain=True)
 
 
-def follow(fleet: Fleet, directory: SqliteDirectory, through: Through = same) -> Tally:
-    async def main() -> Tally:
+def follow(fleet: Fleet, directory: SqliteDirectory, through: Through = same) -> ImportTally:
+    async def main() -> ImportTally:
         return await follow_log(await tools(fleet, through), directory, PLC)
 
     return run_virtual(main())
 
 
-def listing(fleet: Fleet, directory: SqliteDirectory, kept: Path, through: Through = same) -> Listed:
-    async def main() -> Listed:
+def listing(fleet: Fleet, directory: SqliteDirectory, kept: Path, through: Through = same) -> HostListing:
+    async def main() -> HostListing:
         return await RelayListing(await tools(fleet, through), directory, RELAY, kept).run()
 
     return run_virtual(main())
@@ -100,7 +100,7 @@ def test_an_update_goes_on_where_the_last_one_ended() -> None:
 
 def test_a_directory_that_was_made_from_the_older_form_goes_on_by_time() -> None:
     fleet, directory = Fleet.make(1, hosts=2, repos=20, others=()), SqliteDirectory(None)
-    directory.set_cursor("2022-11-17T00:10:00.000Z")
+    directory.apply((), "2022-11-17T00:10:00.000Z")
 
     tally = follow(fleet, directory)
 
@@ -207,8 +207,8 @@ def test_a_listing_moves_a_did_only_if_there_is_no_log_and_it_is_active_there(
     tmp_path: Path, now: str, *, logged: bool, active: bool
 ) -> None:
     fleet, directory = Fleet.make(1, hosts=1, repos=1, others=()), SqliteDirectory(None)
-    directory.put([Entry("did:plc:a", "http://before.example")])
-    directory.set_cursor("7" if logged else "")
+    directory.put([DirectoryEntry("did:plc:a", "http://before.example")])
+    directory.apply((), "7" if logged else "")
     page = json.dumps({"repos": [{"did": "did:plc:a", "active": active}]}).encode()
 
     listing(fleet, directory, tmp_path / "k", lambda network: Answers(network, {"listRepos": [page]}))

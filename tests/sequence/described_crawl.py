@@ -8,14 +8,15 @@ from random import Random
 
 from sequence_parts import desk
 
-from sanderling.cli.sequence.flags import Pace, Upstream
+from sanderling.cli.sequence.flags import SequencePace, SequenceUpstream
 from sanderling.fetch.attempts import Fetcher
 from sanderling.formats.instance import Message, decode
 from sanderling.limit.memory import Memory
+from sanderling.observe.report import Report
 from sanderling.sequence.cursor import Position
+from sanderling.sequence.report import SequenceFacts, SequenceWatch
 from sanderling.sequence.retries import Missed
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import SequenceStatus, SequenceWatch
 from sanderling.sequence.system import SequenceServices, SequenceSystem
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.sqlite_queue import SqliteQueue
@@ -53,7 +54,7 @@ class Followed:
 
     records: dict[int, Message]  # what the queue holds, by id
     missed: dict[int, str]  # and the reason
-    status: SequenceStatus
+    report: Report[SequenceFacts]
     asked: list[tuple[float, int]]
 
 
@@ -61,7 +62,7 @@ def follow(
     folder: Path,
     says: Says,
     seconds: float,
-    given: Upstream,
+    given: SequenceUpstream,
     *,
     begin: int = 1,
     rps: float | None = None,
@@ -84,7 +85,7 @@ def follow(
         )
         saved = state.load()
         position = Position(begin) if saved is None else saved.position
-        system = SequenceSystem(tools, position, Pace().rules(), say=lambda _: None, clock=clock, rng=Random(1))
+        system = SequenceSystem(tools, position, SequencePace().rules(), say=lambda _: None, clock=clock, rng=Random(1))
         system.end_at(until)
         status_of = SequenceWatch(system, None, clock.wall())
 
@@ -98,12 +99,12 @@ def follow(
                 await clock.sleep(LOOK)
 
         await system.run(stop(), look())
-        status = status_of.take(clock.now(), clock.wall(), running=False)
+        report = status_of.report(clock.now(), clock.wall(), running=False)
         taken = await letters.take(10**6, 0.0)
         ranges = state.missed(limit=-1)
         await letters.close()
         state.close()
         absent = {number: each.reason.value for each in ranges for number in range(each.low, each.high + 1)}
-        return Followed({int(each.key): decode(each.body) for each in taken}, absent, status, items.asked)
+        return Followed({int(each.key): decode(each.body) for each in taken}, absent, report, items.asked)
 
     return run_virtual(asyncio.wait_for(main(), seconds + 3600))

@@ -37,7 +37,7 @@ from sanderling.worlds.game_schedule import Piece, ScheduleRules
 
 T = TypeVar("T")
 
-RATE = 3.0  # ids a second: enough for every rule, and each costs a play some time
+RATE = 2.0  # ids a second: enough for every rule, and each costs a play some time
 HISTORY = 60.0  # seconds of them when a crawl begins
 MOST_RPS = 200.0
 # Decisions every minute or so, and few workers: a small game.
@@ -124,7 +124,7 @@ class GameCrawl:
         self.end: float | None = None
         self._pace = replace(PaceRules.up_to(rps), initial_rps=min(rps, 20.0))
 
-    async def desk(self, work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
+    async def executor(self, work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
         """Takes a moment before and after, as a disk does: a crash can fall into either."""
         await self.true.sleep(0.01)
         result = work(*args)
@@ -137,7 +137,7 @@ class GameCrawl:
         limiter = Limiter(limits(self._pace), clock=clock, rng=Random(2))
         fetcher = Fetcher(self.network, limiter, clock=clock)
         api = Bungie(ORIGIN)
-        tools = SequenceServices(api, fetcher, limiter, Memory(2**26), self.state, self.queue, self.desk)
+        tools = SequenceServices(api, fetcher, limiter, Memory(2**26), self.state, self.queue, self.executor)
         if position is None:
             saved = self.state.load()
             position = Position(self.first) if saved is None else saved.position

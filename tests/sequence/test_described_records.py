@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from described_crawl import URL, follow
 
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.sequence.flags import SequenceUpstream
 
 NONE = b'{"error": "no such item"}'
 BROKEN = b'{"error": "internal", "code": 17}'
-BY_ID = Upstream(url=URL, id_path="id", missing='error = "no such item"')
-BY_RULE = Upstream(url=URL, record_if="name", missing='error = "no such item"')
+BY_ID = SequenceUpstream(url=URL, id_path="id", missing='error = "no such item"')
+BY_RULE = SequenceUpstream(url=URL, record_if="name", missing='error = "no such item"')
 
 
 def item(number: int, **more: object) -> bytes:
@@ -21,7 +21,7 @@ def item(number: int, **more: object) -> bytes:
 
 
 @pytest.mark.parametrize("given", [BY_ID, BY_RULE])
-def test_an_error_that_comes_with_a_200_is_an_error_of_that_id(tmp_path: Path, given: Upstream) -> None:
+def test_an_error_that_comes_with_a_200_is_an_error_of_that_id(tmp_path: Path, given: SequenceUpstream) -> None:
     def says(number: int, _: float) -> tuple[int, bytes]:
         return 200, NONE if number > 65 else BROKEN if number % 10 == 0 else item(number)
 
@@ -30,7 +30,7 @@ def test_an_error_that_comes_with_a_200_is_an_error_of_that_id(tmp_path: Path, g
     assert list(followed.records) == [number for number in range(1, 66) if number % 10]
     failed = {number: reason for number, reason in followed.missed.items() if number <= 65}
     assert failed == dict.fromkeys(range(10, 61, 10), "error")
-    remark = followed.status.remarks["error"]
+    remark = followed.report.facts.remarks["error"]
     expected = {BY_ID: "id is null, expected ", BY_RULE: "name is null, expected name"}[given]
     assert f"no record: {expected}" in remark
     assert 'the answer begins \'{"error": "internal"' in remark
@@ -67,9 +67,9 @@ def test_a_record_is_kept_whatever_its_timestamp_looks_like(tmp_path: Path) -> N
     def says(number: int, _: float) -> tuple[int, bytes]:
         return (200, item(number, at=stamps[number - 1])) if number <= never else (404, b"")
 
-    followed = follow(tmp_path, says, 60.0, Upstream(url=URL, id_path="id", timestamp="at"))
+    followed = follow(tmp_path, says, 60.0, SequenceUpstream(url=URL, id_path="id", timestamp="at"))
 
     times = {number: message.instance.date_completed for number, message in followed.records.items()}
     assert times == dict.fromkeys(range(1, odd), WHEN.timestamp()) | {odd: None, never: None}
     assert all(number > never for number in followed.missed)
-    assert "expected a date or Unix time before 2106; kept without it" in followed.status.remarks["success"]
+    assert "expected a date or Unix time before 2106; kept without it" in followed.report.facts.remarks["success"]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from described_crawl import URL, follow
 
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.sequence.retries import Missed, Reason
 
-GIVEN = Upstream(url=URL, id_path="id", timestamp="at")
+GIVEN = SequenceUpstream(url=URL, id_path="id", timestamp="at")
 RATE = 2.0  # ids a second that appear
 SECONDS = 200.0
 OLD = 10**6  # the first of the ids that were missed; no crawl comes so far

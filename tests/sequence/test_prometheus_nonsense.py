@@ -66,7 +66,7 @@ def test_a_prometheus_that_talks_nonsense_changes_no_plan_and_stops_no_crawl(tmp
             (decision,) = status.decisions[:1]
             assert decision.held[0].startswith("no readings, so the plan stays")
             assert NONSENSE[name][1] in decision.held[0]
-            assert decision.workers == decision.before == status.plan.workers == 1
+            assert decision.workers == decision.before == status.workers == 1
             await status_with(out, lambda later: later.cursor > status.cursor)
 
     async def main() -> None:

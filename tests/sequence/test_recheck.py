@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sequence_parts import DAY, WALL, JumpingClock, MemoryQueue, Upstream, answer, desk
 
 from sanderling.apis.numbered import Status
-from sanderling.sequence import recheck, writer
+from sanderling.sequence import recheck, sink
 from sanderling.sequence.cursor import IdCursor, Position
 from sanderling.sequence.measures import Measures
 from sanderling.sequence.recheck import (
@@ -25,8 +25,8 @@ from sanderling.sequence.recheck import (
     SAMPLES,
     Check,
     Recheck,
+    split_ids,
     spread,
-    taken_apart,
 )
 from sanderling.sequence.retries import OFFLOAD, Missed, Reason
 from sanderling.sequence.sink import SequenceSink, SequenceWriter
@@ -131,7 +131,7 @@ def play(tmp_path: Path) -> Play:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at the disk are rarer, so that days pass in moments."""
-    monkeypatch.setattr(writer, "RULES", replace(writer.RULES, every=60.0))
+    monkeypatch.setattr(sink, "RULES", replace(sink.RULES, every=60.0))
     monkeypatch.setattr(recheck, "LONGEST_NAP", LAZY)
 
 
@@ -368,7 +368,7 @@ def test_a_sample_has_one_id_of_each_of_as_many_parts(low: int, size: int, seed:
 
 @given(low=st.integers(0, 10**12), size=st.integers(1, 3000))
 def test_taken_apart_it_has_the_same_ids(low: int, size: int) -> None:
-    parts = taken_apart(missed(low, low + size - 1, Reason.ALIVE))
+    parts = split_ids(missed(low, low + size - 1, Reason.ALIVE))
 
     assert [number for each in parts for number in range(each.low, each.high + 1)] == list(range(low, low + size))
     assert len(parts) <= 501

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.sequence.readings import PeriodReadings
-from sanderling.sequence.scaling import AtlasPolicy, ScalePlan, ScaleRules, ScalingStrategy, rounded
+from sanderling.sequence.scaling import AtlasPolicy, ScalePlan, ScaleRules, ScalingStrategy, round_half_up
 
 RULES = ScaleRules()
 POLICY = AtlasPolicy(RULES)
@@ -201,7 +201,7 @@ def test_a_higher_rate_never_means_a_shorter_period(one: float, other: float) ->
 
 @pytest.mark.parametrize(("number", "whole"), [(0.5, 1), (1.5, 2), (2.5, 3), (2.4, 2), (-0.5, -1), (-2.5, -3), (0, 0)])
 def test_halves_are_rounded_away_from_zero(number: float, whole: int) -> None:
-    assert rounded(number) == whole
+    assert round_half_up(number) == whole
 
 
 @pytest.mark.parametrize("value", [-1.0, nan, inf])

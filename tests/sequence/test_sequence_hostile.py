@@ -197,7 +197,7 @@ def test_while_the_queue_is_away_nothing_is_lost_and_the_cursor_stays(tmp_path: 
 
         await crawled.run(180, outage())
 
-    crawled = play(tmp_path, game(), script)
+    crawled = play(tmp_path, game(raids=1.0), script)
 
     assert crawled.queue.refused > 2
     assert crawled.without_fate() == []

@@ -61,7 +61,7 @@ def test_what_is_in_the_queue_is_what_the_game_said(tmp_path: Path) -> None:
     crawled = play(tmp_path, game(), 60)
 
     bodies = crawled.queue.bodies()
-    assert len(bodies) > 30
+    assert len(bodies) > 15
     for key, body in bodies.items():
         message = decode(body)
         assert (message.id, message.instance.instance_id) == (key, key)

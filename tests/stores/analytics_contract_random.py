@@ -27,7 +27,6 @@ from hypothesis import strategies as st
 
 from sanderling.stores.analytics import (
     AnalyticsBatch,
-    AnalyticsStore,
     BatchResult,
     CommentRow,
     EventFilter,
@@ -35,6 +34,7 @@ from sanderling.stores.analytics import (
     PostRow,
     Replayable,
 )
+from sanderling.stores.analytics_store import AnalyticsStore
 
 EXAMPLES = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 DAY = 86_400.0

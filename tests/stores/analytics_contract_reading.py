@@ -11,7 +11,6 @@ from looping import in_loop
 from sanderling.stores import analytics_questions, analytics_store
 from sanderling.stores.analytics import (
     AnalyticsError,
-    AnalyticsStore,
     ErrorFilter,
     Granularity,
     KeywordCount,
@@ -21,6 +20,7 @@ from sanderling.stores.analytics import (
     StoredPost,
     Trend,
 )
+from sanderling.stores.analytics_store import AnalyticsStore
 
 DAY = 86_400.0
 NASTY = ["' OR 1=1 --", '"; DROP TABLE post_analytics; --', "$1", "?", "%", "\\", "{0}", "a\0b", "\ud800", "x" * 9999]

@@ -24,13 +24,13 @@ from looping import in_loop
 from sanderling.stores.analytics import (
     AnalyticsBatch,
     AnalyticsError,
-    AnalyticsStore,
     BatchResult,
     CommentRow,
     EventFilter,
     PostRow,
     Replayable,
 )
+from sanderling.stores.analytics_store import AnalyticsStore
 
 ALL = EventFilter(from_date=0.0)
 WHOLE = """SELECT (SELECT count(*) FROM post_analytics), (SELECT count(*) FROM crawl_errors),

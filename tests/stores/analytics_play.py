@@ -8,7 +8,6 @@ import msgspec
 
 from sanderling.stores.analytics import (
     AnalyticsBatch,
-    AnalyticsStore,
     CommentRow,
     ErrorFilter,
     ErrorRow,
@@ -17,6 +16,7 @@ from sanderling.stores.analytics import (
     PostRow,
     StoredPost,
 )
+from sanderling.stores.analytics_store import AnalyticsStore
 
 T = TypeVar("T", PostRow, ErrorRow)
 

@@ -37,15 +37,8 @@ from polling_play import (
 
 from sanderling.outcome import Code
 from sanderling.stores.documents import Document, Parent, SourceError
-from sanderling.stores.polling import (
-    PollingStore,
-    PollingTarget,
-    Query,
-    Reconciliation,
-    RowChange,
-    TargetRun,
-    WantedTarget,
-)
+from sanderling.stores.polling import PollingTarget, Query, Reconciliation, RowChange, TargetRun, WantedTarget
+from sanderling.stores.polling_store import PollingStore
 
 EXAMPLES = settings(max_examples=30, deadline=None)
 

@@ -26,7 +26,6 @@ from sanderling.stores.polling import (
     ChangeSpan,
     Edits,
     KnownTarget,
-    PollingStore,
     PollingStoreError,
     PollingTarget,
     Query,
@@ -35,6 +34,7 @@ from sanderling.stores.polling import (
     TargetRun,
 )
 from sanderling.stores.polling_rows import MOST_EDITS
+from sanderling.stores.polling_store import PollingStore
 
 LONG_AGO = (float("-inf"), 0)
 

@@ -22,7 +22,8 @@ from polling_play import (
     told,
 )
 
-from sanderling.stores.polling import PollingStore, Query
+from sanderling.stores.polling import Query
+from sanderling.stores.polling_store import PollingStore
 
 KNOWN: dict[str, Any] = {"etag": '"1"', "modified": "today", "digest": b"1"}
 

@@ -19,13 +19,13 @@ from sanderling.stores.polling import (
     Edits,
     Op,
     PolledDocument,
-    PollingStore,
     PollingTarget,
     Reconciliation,
     RowChange,
     TargetRun,
     WantedTarget,
 )
+from sanderling.stores.polling_store import PollingStore
 
 WALL = 1_700_000_000.0
 EVENT = Column("event", references="events")

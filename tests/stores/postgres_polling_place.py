@@ -12,9 +12,8 @@ import msgspec
 from polling_play import SCHEMA, WALL, Place
 
 from sanderling.stores.documents import Schema
-from sanderling.stores.polling_store import SqlPolling
-from sanderling.stores.postgres_polling import open_postgres_polling
-from sanderling.stores.postgres_polling_link import PollingConnections
+from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.postgres_polling import PollingConnections, open_postgres_polling
 from sanderling.stores.postgres_polling_tables import OWN
 
 EMPTIED = [name for name in OWN if name != "polling_meta"] + [table.name for table in SCHEMA.tables]
@@ -27,7 +26,7 @@ def at(url: str, schema: str) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str, schema: Schema | None = SCHEMA, source: str = "race") -> AsyncIterator[SqlPolling]:
+async def opened(url: str, schema: Schema | None = SCHEMA, source: str = "race") -> AsyncIterator[PollingStore]:
     store = await open_postgres_polling(url, schema, source)
     try:
         yield store
@@ -35,18 +34,18 @@ async def opened(url: str, schema: Schema | None = SCHEMA, source: str = "race")
         await store.close()
 
 
-def link_of(store: SqlPolling) -> PollingConnections:
+def link_of(store: PollingStore) -> PollingConnections:
     assert isinstance(store._database, PollingConnections)
     return store._database
 
 
-def process_of(store: SqlPolling) -> int:
+def process_of(store: PollingStore) -> int:
     """The server's process behind whoever polls."""
     return int(link_of(store)._db.get_server_pid())
 
 
 @asynccontextmanager
-async def polling(url: str) -> AsyncIterator[SqlPolling]:
+async def polling(url: str) -> AsyncIterator[PollingStore]:
     async with opened(url) as store:
         await store.claim(WALL)
         yield store

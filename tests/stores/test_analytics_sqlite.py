@@ -16,12 +16,12 @@ from looping import in_loop
 from test_sqlite_instances import full_disk
 
 from sanderling.executor import in_threads
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, BatchResult, PostFilter, Sort
+from sanderling.stores.analytics import AnalyticsError, BatchResult, PostFilter, Sort
 from sanderling.stores.analytics_open import migrate, open_analytics
-from sanderling.stores.analytics_questions import SqlCondition, counted_events, next_to_replay, page_of_posts
-from sanderling.stores.analytics_store import SqlAnalytics
+from sanderling.stores.analytics_questions import counted_events, next_to_replay, page_of_posts
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.analytics_writing import OF_EVENT, OLD_ERRORS, old_events
-from sanderling.stores.database import SQLITE
+from sanderling.stores.database import SQLITE, SqlCondition
 from sanderling.stores.sqlite_database import SqliteDatabase
 
 MEANT = SqlCondition("project_id = ? AND processed_at >= ?", ())
@@ -110,7 +110,7 @@ async def test_a_file_that_another_program_holds_is_transient(
 @in_loop
 async def test_a_batch_is_on_disk_when_it_was_kept(place: Place) -> None:
     async with place.opens() as store:
-        assert isinstance(store, SqlAnalytics)
+        assert isinstance(store, AnalyticsStore)
         assert isinstance(store._database, SqliteDatabase)
         await store.sent([1])
         await store.keep(batch())

@@ -8,9 +8,8 @@ from looping import in_loop
 from polling_play import SCHEMA, WALL, event, keep
 from postgres_polling_place import at, fresh_schema
 
-from sanderling.stores.polling import PollingStore, PollingStoreError
-from sanderling.stores.polling_open import open_polling
-from sanderling.stores.polling_store import SqlPolling
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore, open_polling
 
 T = TypeVar("T")
 
@@ -33,7 +32,7 @@ async def use(url: str) -> PollingStore:
 
 @in_loop
 async def test_a_path_is_a_file(tmp_path: Path) -> None:
-    assert isinstance(await use(f"sqlite:{tmp_path / 'polling.db'}"), SqlPolling)
+    assert isinstance(await use(f"sqlite:{tmp_path / 'polling.db'}"), PollingStore)
     assert (tmp_path / "polling.db").exists()
 
 
@@ -41,7 +40,7 @@ async def test_a_path_is_a_file(tmp_path: Path) -> None:
 def test_a_url_of_a_server_is_that(postgres: str, scheme: str) -> None:
     with fresh_schema(postgres) as schema:
         url = at(scheme + postgres[postgres.index(":") :], schema)
-        assert isinstance(asyncio.run(use(url)), SqlPolling)
+        assert isinstance(asyncio.run(use(url)), PollingStore)
 
 
 @pytest.mark.parametrize("url", ["", "sqlite:", "sqlite", "mysql://reader:hunter2@host/x", "polling.db", "x" * 500])

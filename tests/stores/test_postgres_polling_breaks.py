@@ -38,9 +38,9 @@ from postgres_polling_place import (
 )
 from wire import Wire
 
-from sanderling.stores import postgres_polling_link
+from sanderling.stores import postgres_polling
 from sanderling.stores.polling import PollingStoreError
-from sanderling.stores.polling_store import SqlPolling
+from sanderling.stores.polling_store import PollingStore
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +63,11 @@ def place(postgres: str, schema: str) -> Place:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever finds another one polling knows it soon."""
-    monkeypatch.setitem(postgres_polling_link.LOCK_TIMEOUT, "lock_timeout", "200ms")
+    monkeypatch.setitem(postgres_polling.LOCK_TIMEOUT, "lock_timeout", "200ms")
 
 
 @asynccontextmanager
-async def stuck(db: Any, store: SqlPolling) -> AsyncIterator[asyncio.Task[Any]]:  # noqa: ANN401 - no types
+async def stuck(db: Any, store: PollingStore) -> AsyncIterator[asyncio.Task[Any]]:  # noqa: ANN401 - no types
     """A document that is being kept, and waits for the number of the last change."""
     transaction = db.transaction()
     await transaction.start()

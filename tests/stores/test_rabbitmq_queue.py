@@ -15,9 +15,9 @@ import aiormq
 import pytest
 from pamqp.common import FieldValue
 from queue_contract import DELAY, EMPTY, Opens, QueueContract, drained, keys, letters, played, script, settled, taken
-from rabbitmq_proxy import Proxy
 from services.process import Missing, private_folder
 from services.rabbitmq import start
+from services.rabbitmq_proxy import Proxy
 
 from sanderling.clock import SystemClock
 from sanderling.stores import rabbitmq as rabbitmq_module

@@ -13,7 +13,7 @@ import aio_pika
 import aiormq
 import pytest
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
-from rabbitmq_proxy import Proxy
+from services.rabbitmq_proxy import Proxy
 
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxRules, OutboxSender

@@ -13,7 +13,7 @@ from looping import in_loop
 from raids import raid, rows, usual
 
 from sanderling.stores.instances import InsertResult, Instances, InstancesError, InstancesFault, open_instances
-from sanderling.stores.instances_store import SqlInstances, open_sqlite_instances
+from sanderling.stores.instances_store import InstanceStore, open_sqlite_instances
 from sanderling.stores.sqlite_database import SqliteDatabase
 
 
@@ -96,7 +96,7 @@ async def test_a_file_that_another_program_holds_is_the_stores_fault(
 @in_loop
 async def test_a_commit_is_on_disk_when_it_returns(place: Place) -> None:
     async with place.opens() as store:
-        assert isinstance(store, SqlInstances)
+        assert isinstance(store, InstanceStore)
         assert isinstance(store._database, SqliteDatabase)
         await store.keep(rows(raid(1)))
         assert store._database.db.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"

@@ -48,8 +48,8 @@ from polling_play import (
 from sanderling.executor import in_threads
 from sanderling.stores import sqlite_polling
 from sanderling.stores.documents import Column, Parent, Schema, SourceRow, SourceTable
-from sanderling.stores.polling import ChangeSpan, PollingStore, PollingStoreError, PollingTarget, Query, Reconciliation
-from sanderling.stores.polling_store import SqlPolling
+from sanderling.stores.polling import ChangeSpan, PollingStoreError, PollingTarget, Query, Reconciliation
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_database import SqliteDatabase
 from sanderling.stores.sqlite_polling import PAGE_BYTES, open_sqlite_polling
 from sanderling.stores.sqlite_polling_targets import FEW
@@ -79,7 +79,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(path: Path, schema: Schema | None = SCHEMA, source: str = "race") -> AsyncIterator[SqlPolling]:
+async def opened(path: Path, schema: Schema | None = SCHEMA, source: str = "race") -> AsyncIterator[PollingStore]:
     with ThreadPoolExecutor(2) as threads:
         store = await open_sqlite_polling(path, schema, source, in_threads(threads))
         try:
@@ -88,12 +88,12 @@ async def opened(path: Path, schema: Schema | None = SCHEMA, source: str = "race
             await store.close()
 
 
-def connection(store: SqlPolling) -> sqlite3.Connection:
+def connection(store: PollingStore) -> sqlite3.Connection:
     assert isinstance(store._database, SqliteDatabase)
     return store._database.db
 
 
-def reader(store: SqlPolling) -> sqlite3.Connection:
+def reader(store: PollingStore) -> sqlite3.Connection:
     assert isinstance(store._database, SqliteDatabase)
     return store._database._reader
 

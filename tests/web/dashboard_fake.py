@@ -103,8 +103,8 @@ DOING = {
     "jobs": "posts: asking 3 hosts; {waiting:,.0f} requests wait",
 }
 TROUBLES = {
-    "pages": ["shop.d.example: circuit open for another 12.4 s after failures"],
-    "events": ["3 messages given up"],
+    "pages": [("warning", "shop.d.example: circuit open for another 12.4 s after failures")],
+    "events": [("error", "the disk has no room"), ("warning", "3 messages given up")],
 }
 NUMBERS = {
     "pages": "pages=1,204,113; waiting={waiting:,.0f}; failed=8,204; hosts=10,000; in flight=412; read=61.4 GB; "
@@ -376,7 +376,8 @@ class FakeHouse:
             "pid": 4711,
             "started": wall - 4_320,
             "doing": DOING[name].format(**now),
-            "troubles": TROUBLES.get(name, []),
+            "troubles": [text for _, text in TROUBLES.get(name, [])],
+            "severities": [severity for severity, _ in TROUBLES.get(name, [])],
             "numbers": [each.split("=") for each in numbers.split("; ")],
             "flow": {**flow, "allowed": flow["asked"] * 0.97, "waiting": int(waves["waiting"](wall))},
             "facts": FACTS[name](wall),

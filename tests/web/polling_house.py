@@ -8,15 +8,16 @@ from typing import Any, cast
 
 import aiohttp
 import msgspec
-from fake_polling import status
+from known_reports import polling
 from yarl import URL
 
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock, SystemClock
+from sanderling.observe.report import Report
+from sanderling.polling.change_feed import ChangeFeed
 from sanderling.polling.control import Ingested
-from sanderling.polling.feed import Feed
-from sanderling.polling.settings import Keys, Setting
-from sanderling.polling.status import PollingStatus
+from sanderling.polling.report import PollingFacts
+from sanderling.polling.settings import Keys, PollingSetting
 from sanderling.stores.documents import SourceRow, Value
 from sanderling.stores.polling import ChangeSpan, Field, Op, PollingStoreError, PollingTarget, Query, RowChange
 from sanderling.web.access import Token
@@ -75,7 +76,7 @@ class FakeControl:
 
     def __init__(self, targets: Sequence[PollingTarget] = (), clock: Clock | None = None) -> None:
         self.store = FakeChanges()
-        self.feed = Feed(self.store, clock or SystemClock())
+        self.feed = ChangeFeed(self.store, clock or SystemClock())
         self.known = {(target.kind, target.source_id): target for target in targets}
         self.tables: dict[str, list[SourceRow]] = {"laps": []}
         self.texts: dict[str, str] = {}
@@ -118,11 +119,11 @@ class FakeControl:
         self.promotions.append((query, seconds))
         return sum(target.enabled for target in self.known.values() if _matches(target, query))
 
-    async def settings(self) -> tuple[Setting, ...]:
+    async def settings(self) -> tuple[PollingSetting, ...]:
         self._check()
         return self.keys.listed(self.texts)
 
-    async def set(self, key: str, text: str | None) -> Setting:
+    async def set(self, key: str, text: str | None) -> PollingSetting:
         self._check()
         if text is None:
             self.texts.pop(self.keys.spellings(key)[0], None)
@@ -168,8 +169,8 @@ class FakeControl:
         self._check()
         return await self.store.changes(after, most)
 
-    def status(self) -> PollingStatus:
-        return status(running=self.running, store_trouble=self.store_trouble, newest=self.feed.newest)
+    def status(self) -> Report[PollingFacts]:
+        return polling(running=self.running, store_trouble=self.store_trouble, newest=self.feed.newest)
 
 
 def _place(target: PollingTarget) -> tuple[float, int]:

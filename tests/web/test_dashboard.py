@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 from dashboard_house import TOKEN, Answer, Dashboard, dashboard, polled, queued, watching
-from house_statuses import ALL, EVENTS, HOSTILE, PAGES, POLLING, changed, many_hosts, put
+from known_reports import ALL, EVENTS, HOSTILE, PAGES, POLLING, changed, many_hosts, put
 from looping import in_loop
 
 from sanderling.clock import SystemClock
 from sanderling.web.access import Token
 from sanderling.web.app import ROUTES
 from sanderling.web.assets import POLICY, Assets
-from sanderling.web.dashboard import Dependencies, Opening, dashboard_app
+from sanderling.web.dashboard import DashboardOptions, Dependencies, dashboard_app
 from sanderling.web.dashboard import dashboard as served
 from sanderling.web.house_reach import Reach
 from sanderling.web.problems import ProblemError
@@ -71,7 +71,7 @@ async def events(house: Dashboard, number: int) -> list[tuple[str, str, Any]]:
 
 @in_loop
 async def test_the_stream_tells_the_house_and_then_ticks(tmp_path: Path) -> None:
-    put(a_home(tmp_path) / "hostile", msgspec.structs.replace(POLLING, current=HOSTILE, problems=(HOSTILE,)))
+    put(a_home(tmp_path) / "hostile", changed(POLLING, current=HOSTILE, problems=(HOSTILE,)))
     async with dashboard(tmp_path) as house:
         told = await events(house, 3)
 
@@ -143,10 +143,10 @@ async def test_ten_thousand_hosts_are_searched_sorted_and_paged(tmp_path: Path) 
         every = (await house.ask("GET", "/api/hosts?search=b.example")).data
         last = (await house.ask("GET", "/api/hosts?offset=1000000")).data
 
-    by_rate = sorted(status.hosts, key=lambda each: (-each.view.rate, each.view.host))
+    by_rate = sorted(status.hosts, key=lambda each: (-each.rate, each.host))
     assert (first["total"], first["matching"], len(first["hosts"])) == (10_000, 10_000, 100)
-    assert [each["host"] for each in first["hosts"]] == [each.view.host for each in by_rate[:100]]
-    assert [each["host"] for each in third["hosts"]] == [each.view.host for each in by_rate[200:300]]
+    assert [each["host"] for each in first["hosts"]] == [each.host for each in by_rate[:100]]
+    assert [each["host"] for each in third["hosts"]] == [each.host for each in by_rate[200:300]]
     assert [each["host"] for each in found["hosts"]] == [f"host-{number:05}.example" for number in range(9900, 10_000)]
     assert [(each["system"], each["host"]) for each in every["hosts"]] == [("pages", "b.example")]
     assert (last["total"], last["hosts"]) == (10_002, [])
@@ -278,7 +278,7 @@ async def test_the_dashboard_is_opened_as_a_whole(tmp_path: Path) -> None:
     a_home(tmp_path)
     async with (
         asyncio.timeout(300),
-        served(Opening(tmp_path, port=0, token=Token(TOKEN)), Reach(), SystemClock()) as address,
+        served(DashboardOptions(tmp_path, port=0, token=Token(TOKEN)), Reach(), SystemClock()) as address,
     ):
         reader, writer = await asyncio.open_connection(address.host, address.port)
         head = f"GET /api/house HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"

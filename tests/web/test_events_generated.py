@@ -26,7 +26,7 @@ from events_house import (
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from polling_house import TOKEN
 
-from sanderling.stores.analytics import AnalyticsStore
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.queue import Letter
 
 

@@ -1,21 +1,28 @@
 """Lists of items: every system's, by pages, whatever is asked and whatever is in the files."""
 
 import sqlite3
+import uuid
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from dashboard_house import TOKEN, Answer, Dashboard, dashboard, polled, queued
-from house_statuses import HOSTILE, JOBS, PAGES, REPOS, SEQUENCE, put
+from known_reports import HOSTILE, JOBS, PAGES, REPOS, SEQUENCE, put
 from looping import in_loop
 
+from sanderling.clock import SystemClock
 from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.state import Fates, SequenceState
 from sanderling.stores import frontier_file
 from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.ports import Unfinished
+from sanderling.stores.queue import Letter
+from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.web import house_items
+from sanderling.web.house_reach import Reach
 
 NUMBER = 23
 
@@ -112,6 +119,54 @@ async def test_targets_and_dead_letters_are_listed_with_what_asks_for_them_again
     assert ([each["id"] for each in dead["items"]], dead["again"]) == (["two"], "replay_dead")
     assert dead["items"][0]["why"] == "it makes no sense"
     assert sorted(letters) == ["one", "three", "two"]
+
+
+@in_loop
+async def test_records_that_sequence_could_not_store_are_listed_and_replayed(tmp_path: Path) -> None:
+    a_home(tmp_path)
+    folder = tmp_path / "sequence"
+    async with dashboard(tmp_path) as house:
+        states = (await ask(house, system="sequence")).data["states"]
+        nowhere = await ask(house, system="sequence", state="given up")
+        queue = SqliteQueue(folder / "instance_store.db", SystemClock())
+        await queue.publish_dead(Letter("7", b"{}"), "it makes no sense")
+        await queue.close()
+        dead = (await ask(house, system="sequence", state="given up")).data
+        done = await house.act("replay_dead", "sequence", key="7")
+        none = (await ask(house, system="sequence", state="given up")).data
+
+    assert states[-1] == "given up"
+    assert (nowhere.status, "--dashboard" in nowhere.data["detail"]) == (409, True)
+    assert [(each["id"], each["why"]) for each in dead["items"]] == [("7", "it makes no sense")]
+    assert (done.data["done"], none["items"]) == ("1 message ready again", [])
+
+
+@in_loop
+async def test_progress_in_redis_is_listed_by_who_holds_it_open(tmp_path: Path, redis: str) -> None:
+    put(tmp_path / "repos", REPOS)
+    prefix = f"sanderling-test-{uuid.uuid4().hex}:"
+    progress = RedisProgress(redis, categories=["NOT_FOUND", "TIMEOUT"], prefix=prefix)
+    try:
+        gone = [Unfinished(f"did:plc:gone{n}", "NOT_FOUND", permanent=True) for n in range(7)]
+        late = [Unfinished(f"did:plc:late{n}", "TIMEOUT", False, n + 1, 100 + n) for n in range(5)]  # noqa: FBT003
+        progress.record([], [*gone, *late], cursor=None, segment=1)
+        async with dashboard(tmp_path, reach=Reach(progress={tmp_path / "repos": progress})) as house:
+            failed = [await walk(house, system="repos", state="failed", limit=limit) for limit in (1, 3, 200)]
+            again = (await ask(house, system="repos", state="again", limit=3)).data
+            rest = (await ask(house, system="repos", state="again", after=again["after"])).data
+            wrong = await ask(house, system="repos", state="failed", after="x y")
+    finally:
+        progress.reset()
+        progress.close()
+
+    assert all(sorted(each) == sorted(one.did for one in gone) for each in failed)
+    assert [each["id"] for each in again["items"] + rest["items"]] == [each.did for each in late]
+    assert [(each["why"], each["tries"], each["next"]) for each in again["items"]] == [
+        ("TIMEOUT", 1, 100.0),
+        ("TIMEOUT", 2, 101.0),
+        ("TIMEOUT", 3, 102.0),
+    ]
+    assert wrong.status == 400
 
 
 @in_loop

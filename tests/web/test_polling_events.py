@@ -12,7 +12,7 @@ from looping import in_loop, virtual
 from polling_house import FakeChanges, FakeControl, House, head, house, raw
 from structlog.testing import capture_logs
 
-from sanderling.polling.feed import Feed
+from sanderling.polling.change_feed import ChangeFeed
 from sanderling.stores.polling import Op, RowChange
 from sanderling.testing.virtual import LoopClock
 from sanderling.web.access import SAFE_HEADERS
@@ -45,13 +45,13 @@ async def told(frames: AsyncGenerator[bytes, None], pieces: int) -> list[Event]:
     return [each for _ in range(pieces) for each in events(await anext(frames))]
 
 
-async def a_feed(number: int = 0, keep: int | None = None) -> tuple[Feed, FakeChanges]:
+async def a_feed(number: int = 0, keep: int | None = None) -> tuple[ChangeFeed, FakeChanges]:
     store = FakeChanges()
     for _ in range(number):
         store.add()
     if keep is not None:
         await store.trim(keep)
-    feed = Feed(store, LoopClock())
+    feed = ChangeFeed(store, LoopClock())
     await feed.open()
     return feed, store
 
@@ -307,7 +307,7 @@ class Broken(FakeControl):
         self.feed = BrokenFeed(self.store, LoopClock())
 
 
-class BrokenFeed(Feed):
+class BrokenFeed(ChangeFeed):
     async def follow(self, after: int, most: int = 500) -> AsyncGenerator[list[RowChange], None]:
         async for batch in super().follow(after, most):
             yield batch

@@ -5,30 +5,25 @@ from random import Random
 import pytest
 from hostile_hosts import (
     BanningHost,
-    ChangingQuota,
     LayeredQuota,
     LyingHost,
-    OnceRefusingHost,
     OutageHost,
     Outcome,
     QueueHost,
     SharedQuota,
     SmoothedWindowQuota,
     StrictWindowQuota,
-    drawn,
 )
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.worlds.hosts import (
-    BucketQuota,
     FixedWindowQuota,
     HostAnswer,
     HostQuota,
     OpenQuota,
     SimulatedHost,
     SlidingWindowQuota,
-    steady,
 )
 
 INSTANTS = st.lists(st.floats(0, 100), max_size=80).map(sorted)
@@ -62,20 +57,6 @@ def test_no_layer_admits_more_than_it_allows(times: list[float], few: int, many:
     assert all(sum((now - 7) // 50 == window for now in served) <= many for window in (-1, 0, 1))
 
 
-def test_what_an_outer_layer_refuses_does_not_count_for_those_behind_it() -> None:
-    served = admitted(LayeredQuota([FixedWindowQuota(1, 1), FixedWindowQuota(3, 100)]), [0, 0, 0, 0, 1, 1, 2, 2, 3])
-
-    assert served == [0, 1, 2]
-
-
-def test_one_quota_follows_another() -> None:
-    quota = ChangingQuota([(0, FixedWindowQuota(2, 1)), (10, FixedWindowQuota(1, 1)), (20, OpenQuota())])
-
-    assert len(admitted(quota, ticks(10, 10))) == 20
-    assert len(admitted(quota, [10 + now for now in ticks(10, 10)])) == 10
-    assert len(admitted(quota, [20.0] * 50)) == 50
-
-
 @given(INSTANTS, st.integers(1, 5), st.floats(0.5, 20), st.randoms(use_true_random=False))
 def test_all_who_share_a_quota_stay_within_it(times: list[float], limit: int, seconds: float, rng: Random) -> None:
     inner = SlidingWindowQuota(limit, seconds)
@@ -85,15 +66,6 @@ def test_all_who_share_a_quota_stay_within_it(times: list[float], limit: int, se
 
     assert most_in_any(seconds, served) <= limit
     assert len(inner.served) <= limit
-
-
-def test_neighbours_take_their_part() -> None:
-    def served(a_second: int) -> float:
-        shared = SharedQuota(BucketQuota(steady(30), 30), Random(1), 10)
-        return len(admitted(shared, ticks(200, a_second))) / 200
-
-    assert served(18) == pytest.approx(18, rel=0.01)
-    assert 20 < served(40) < 28, "they are refused as well"
 
 
 @given(INSTANTS, st.integers(1, 6), st.floats(0.5, 20))
@@ -109,29 +81,11 @@ def test_a_smoothed_window_weighs_the_last_one_by_what_still_reaches_in(
         assert this + last * (1 - into / seconds) <= limit + 1e-9
 
 
-def test_a_smoothed_window_serves_its_limit_to_whoever_asks_evenly() -> None:
-    assert len(admitted(SmoothedWindowQuota(600, 60), [now / 9.9 for now in range(5940)])) == 5940
-
-
 @given(INSTANTS, st.integers(1, 5), st.floats(0.5, 20))
 def test_a_strict_window_admits_only_after_so_few_were_asked(times: list[float], limit: int, seconds: float) -> None:
     served = admitted(StrictWindowQuota(limit, seconds), times)
 
     assert most_in_any(seconds, served) <= limit
-
-
-def test_whoever_goes_on_asking_stays_outside_a_strict_window() -> None:
-    assert admitted(StrictWindowQuota(3, 10), [0, 1, 2, *range(3, 60)]) == [0, 1, 2]
-    assert admitted(StrictWindowQuota(3, 10), [0, 1, 2, 3, 13, 14]) == [0, 1, 2, 13, 14]
-
-
-def test_draws_cover_the_time_and_lie_within_their_bounds() -> None:
-    plan = drawn(Random(1), (2, 60), 60, 900)
-
-    assert [start for start, _ in plan] == [60 * number for number in range(15)]
-    assert all(2 <= value <= 60 for _, value in plan)
-    assert len({value for _, value in plan}) == 15
-    assert plan != drawn(Random(2), (2, 60), 60, 900)
 
 
 # Hosts.
@@ -145,13 +99,6 @@ def test_a_queue_never_holds_more_than_it_has_room_for(times: list[float], room:
 
     for asked, _ in stays:
         assert sum(start <= asked < end - 1e-9 for start, end in stays) <= room
-
-
-def test_a_full_queue_turns_away_without_a_word_and_works_on() -> None:
-    host = QueueHost(Random(1), 0.5, 2, network=0.1, spread=0)
-
-    assert [host.ask(0.0) for _ in range(3)] == [HostAnswer(200, 0.6), HostAnswer(200, 1.1), HostAnswer(503, 0.025)]
-    assert host.ask(0.5).status == 200
 
 
 def test_a_host_that_thrashes_gets_less_done_the_more_is_asked_of_it() -> None:
@@ -177,14 +124,6 @@ def test_too_many_refusals_are_a_ban_that_ends() -> None:
     assert host.ask(62.0).status == 200
 
 
-def test_refusals_that_lie_far_apart_are_no_ban() -> None:
-    host = BanningHost(refusing(), refusals=3, within=10)
-
-    statuses = [host.ask(6.0 * turn).status for turn in range(20) for _ in range(2)]
-
-    assert statuses == [200, 429] * 20
-
-
 @pytest.mark.parametrize("says", [1.0, 30.0, None])
 def test_a_liar_is_closed_for_as_long_as_it_does_not_say(says: float | None) -> None:
     host = LyingHost(refusing(), closed=5, says=says)
@@ -194,13 +133,6 @@ def test_a_liar_is_closed_for_as_long_as_it_does_not_say(says: float | None) -> 
         HostAnswer(429, latency, says) for latency in (0.025, 0.1)
     }
     assert host.ask(5.0).status == 200
-
-
-def test_one_request_is_refused_and_no_other() -> None:
-    host = OnceRefusingHost(well(), which=3, retry_after=2.0)
-
-    assert [host.ask(0.1 * turn).status for turn in range(6)] == [200, 200, 429, 200, 200, 200]
-    assert OnceRefusingHost(well(), retry_after=2.0).ask(0.0) == HostAnswer(429, 0.025, 2.0)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-import pytest
 from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category, get_repo, why_not, why_unsound
@@ -16,7 +14,6 @@ from sanderling.fetch.classify import of_error, of_reply
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.formats.repo import RepoError, parse_repo
-from sanderling.outcome import Code
 from sanderling.task import Reply, Task
 from sanderling.testing import FakeClock
 from sanderling.worlds.pds import Fleet, FleetServer
@@ -110,55 +107,6 @@ def test_relay_and_directory_have_addresses_of_their_own_and_name_those_of_the_h
         assert through_relay.archived
 
     visit(act)
-
-
-def test_nobody_listens_where_the_dead_are_and_nobody_else_can() -> None:
-    async def act(server: FleetServer, _http: Http) -> None:
-        for word in ("dead", "nameless"):
-            with socket.socket() as other, pytest.raises(OSError, match="in use"):
-                other.bind(("127.0.0.1", urlsplit(host(server, word).origin).port))
-
-    visit(act)
-
-
-def test_quotas_refuse_and_say_so_or_not() -> None:
-    async def act(server: FleetServer, http: Http) -> list[list[Reply]]:
-        return [
-            [await ask(server, http, word) for _ in range(times)] for word, times in (("limited", 31), ("silent", 16))
-        ]
-
-    limited, silent = visit(act)
-
-    assert [reply.status for reply in limited[29:]] == [200, 429]
-    assert (limited[-1].header("Retry-After"), limited[-1].header("RateLimit-Policy")) == ("10", "30;w=10")
-    assert [reply.status for reply in silent[14:]] == [200, 429]
-    assert not [name for name, _ in silent[-1].headers if "R" in name]
-
-
-def test_the_failing_host_fails_for_a_while() -> None:
-    async def act(server: FleetServer, http: Http) -> list[int]:
-        statuses = []
-        for seconds in (0, 19, 2):
-            clock.advance(seconds)
-            statuses.append((await ask(server, http, "failing")).status)
-        return statuses
-
-    clock = Still()
-    assert visit(act, clock) == [503, 503, 200]
-
-
-def test_connections_are_cut() -> None:
-    async def act(server: FleetServer, http: Http) -> set[Code]:
-        found = set()
-        for index in range(40):
-            try:
-                await ask(server, http, "cutting", index)
-                found.add(Code.OK)
-            except EXPECTED as error:
-                found.add(of_error(error).code)
-        return found
-
-    assert visit(act) == {Code.OK, Code.CONNECTION_RESET, Code.TRUNCATED}
 
 
 def test_both_fronts_say_the_same_and_count_alike() -> None:

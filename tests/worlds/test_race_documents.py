@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sanderling.worlds.race_day import DayRules, RacePlan
-from sanderling.worlds.race_documents import CHANNELS, ZERO_DATE, RaceDocuments, channels, date, front_page, span
+from sanderling.worlds.race_documents import CHANNELS, TEMPLATES, ZERO_DATE, RaceDocuments, date, front_page, span
 
 BEGAN = datetime(2027, 1, 15, 9, 58, tzinfo=UTC)
 SMALL = DayRules(pilots=5, late=1, removed=1, seats=2, rounds=2, aborted=1, first=2.0, heat=10.0, pause=5.0, lap=2.0)
@@ -46,7 +46,7 @@ def test_every_document_is_an_array_of_objects_with_ids_of_their_own(now: int) -
 @given(times)
 def test_what_a_document_names_is_in_another(now: int) -> None:
     (event,), pilots = rows("Event", now), {row["ID"] for row in rows("Pilots", now)}
-    rounds, known = {row["ID"] for row in rows("Rounds", now)}, {row["ID"] for row in channels()}
+    rounds, known = {row["ID"] for row in rows("Rounds", now)}, {row["ID"] for row in TEMPLATES.channels}
     flown = {race["ID"]: race for race in races(now)}
 
     # Files are written one after the other: what is listed is there, what is there may not be listed yet.

@@ -10,7 +10,7 @@ import pytest
 
 from sanderling.limit import HostView, Limiter
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.worlds.hosts import HostAnswer, SimulatedHost
+from sanderling.worlds.hosts import SimulatedHost
 from sanderling.worlds.showcase import CALLERS, RULES, Exhibit, exhibits, keep_asking
 
 SECONDS = 160.0
@@ -103,14 +103,6 @@ def test_one_host_in_trouble_does_not_slow_the_others(play: tuple[dict[str, Exhi
         assert sent > 0.85 * hosts[name].rate * (ends - begins)
 
 
-def test_the_same_seed_plays_the_same() -> None:
-    again = run_virtual(ask_them_all(1))[0]
-
-    assert {name: host.answers for name, host in again.items()} == {
-        name: host.answers for name, host in played(1)[0].items()
-    }
-
-
 def exhibit(down: tuple[float, float] = (inf, inf)) -> Exhibit:
     host = SimulatedHost(Random(0), network=0.1, spread=0.0)
     return Exhibit(name="a.example", host=host, rate=10.0, saved=5.0, down=down)
@@ -124,15 +116,6 @@ def test_what_was_possible_leaves_out_the_time_it_was_down(until: float, down_fo
     assert host.possible(until) == possible
 
 
-def test_a_host_that_never_fails_was_never_down() -> None:
-    assert exhibit().down_for(1e9) == 0
-    assert exhibit().unrestrained(1e9) == 0
-
-
-def test_without_a_limiter_every_caller_asks_as_soon_as_it_is_answered() -> None:
-    assert exhibit(down=(0.0, 10.0)).unrestrained(10.0) == pytest.approx(CALLERS * 10 / 0.1)
-
-
 def test_it_counts_what_was_sent_while_it_was_down_and_when_it_was_next_asked() -> None:
     host = exhibit(down=(10.0, 20.0))
 
@@ -140,14 +123,3 @@ def test_it_counts_what_was_sent_while_it_was_down_and_when_it_was_next_asked() 
         host.ask(now)
 
     assert (host.sent, host.sent_while_down, host.found_well_after) == (5, 2, 3.0)
-
-
-def test_only_what_was_served_has_a_latency() -> None:
-    host = exhibit()
-    assert host.latency is None
-
-    for answer in (HostAnswer(200, 0.1), HostAnswer(429, 9.0), HostAnswer(200, 0.3), HostAnswer(500, 9.0)):
-        host.note(answer)
-
-    assert host.latency == pytest.approx(0.2)
-    assert host.answers == {200: 2, 429: 1, 500: 1}

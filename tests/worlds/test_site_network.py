@@ -11,7 +11,6 @@ from world_networks import SiteNetwork
 
 from sanderling.fetch.attempts import EXPECTED, Fetcher, moves
 from sanderling.fetch.classify import of_error, retry_soon
-from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import HttpRules
 from sanderling.limit import Limiter
 from sanderling.outcome import Code
@@ -63,35 +62,11 @@ def test_a_url_is_read_as_a_client_would(url: str) -> None:
     assert send(url).status == 200
 
 
-def test_a_query_is_part_of_what_is_asked() -> None:
-    assert send("http://robots.example/search?q=tide").status == 200
-    assert send("http://robots.example/search").status == 404
-    assert send("http://ordinary-1.example?q=tide").status == 404
-
-
 def test_a_packed_body_arrives_unpacked() -> None:
     reply = send("http://documents.example/packed.html")
 
     assert reply.header("Content-Encoding") == "gzip"
     assert reply.body.startswith(b"<!DOCTYPE html>")
-
-
-def test_who_takes_no_gzip_gets_none() -> None:
-    assert send("http://documents.example/packed.html", Accept_Encoding="identity").header("Content-Encoding") is None
-
-
-def test_redirects_are_not_followed() -> None:
-    reply = send("http://redirecting.example/inside")
-
-    assert (reply.status, reply.header("Location")) == (302, "http://10.0.0.1/")
-
-
-def test_what_is_unchanged_is_a_304() -> None:
-    etag = send("http://ordinary-1.example/").header("ETag")
-
-    reply = send("http://ordinary-1.example/", If_None_Match=etag or "")
-
-    assert (reply.status, reply.body) == (304, b"")
 
 
 def test_a_head_has_no_body_and_other_methods_are_not_allowed() -> None:
@@ -236,14 +211,3 @@ def test_who_is_patient_gets_what_is_expected() -> None:
     assert max(tally.most_inflight for tally in network.tallies.values()) == 4
     assert network.tallies["lying.example"].answered[429] > 0
     assert network.tallies["failing.example"].answered[500] > 0
-
-
-def test_the_guard_may_be_opened() -> None:
-    async def main() -> Reply:
-        network = SiteNetwork(
-            World.make(1, ordinary=1), LoopClock(), guard=GuardRules(private=True, raw_addresses=True)
-        )
-        return await network.send(Task("http://10.0.0.1/"))
-
-    with pytest.raises(OSError, match="not known"):
-        run_virtual(main())

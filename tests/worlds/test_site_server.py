@@ -93,38 +93,6 @@ def test_connections_are_cut_where_the_host_is_said_to_do_that(word: str, found:
     assert set(visit(lambda server, http: codes(server, http, word, 60))) == found
 
 
-def test_a_slow_body_arrives_or_stalls() -> None:
-    found = visit(lambda server, http: codes(server, http, "stalling", 30))
-
-    assert set(found) == {Code.OK, Code.TIMEOUT}
-
-
-def test_quotas_refuse_and_say_so_or_not() -> None:
-    async def act(server: SiteServer, http: Http) -> list[list[Reply]]:
-        quotas = (("quota", 11), ("silent", 41), ("lying", 21))
-        return [[await ask(server, http, word) for _ in range(times)] for word, times in quotas]
-
-    quota, silent, lying = visit(act)
-
-    assert [reply.status for reply in quota[9:]] == [200, 429]
-    assert quota[-1].header("Retry-After") == "4"
-    assert [reply.status for reply in silent[39:]] == [200, 429]
-    assert [reply.status for reply in lying[19:]] == [200, 429]
-    assert lying[-1].header("X-RateLimit-Remaining") == "180"
-
-
-def test_the_failing_host_fails_for_a_while() -> None:
-    async def act(server: SiteServer, http: Http) -> list[int]:
-        statuses = []
-        for seconds in (0, 11, 60):
-            clock.advance(seconds)
-            statuses.append((await ask(server, http, "failing")).status)
-        return statuses
-
-    clock = Still()
-    assert visit(act, clock) == [200, 500, 200]
-
-
 def test_a_fetch_follows_a_chain_and_gives_up_a_loop() -> None:
     async def act(server: SiteServer, http: Http) -> list[Code]:
         fetcher = Fetcher(http, Limiter(LimiterRules(pace=PaceRules(initial_rps=1000, max_rps=1000))))

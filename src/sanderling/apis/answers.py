@@ -1,20 +1,16 @@
 """What the replies of an API mean, declared: an error, nothing there, a refusal."""
 
 import math
-from functools import lru_cache
 
 import msgspec
 
-from sanderling.apis.conditions import Condition, JsonReply, parse_subject
+from sanderling.apis.conditions import JsonReply, check_setting, find_value, parse_subject, reply_condition
 from sanderling.apis.json_paths import is_number, show_value
 from sanderling.limit.hints import LONGEST, seconds_until
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import redact
 
 LONGEST_DETAIL = 200
-
-_condition = lru_cache(maxsize=256)(Condition.parse_of_reply)
-_subject = lru_cache(maxsize=256)(parse_subject)
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,15 +28,10 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is no condition, or no path."""
-        for name, parse in (
-            *dict.fromkeys(("refused", "missing", "error"), _condition).items(),
-            ("seconds", _subject),
-            ("message", _subject),
-        ):
-            try:
-                parse(getattr(self, name) or ".")
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
+        for name in ("refused", "missing", "error"):
+            check_setting(name, getattr(self, name) or ".", reply_condition)
+        for name in ("seconds", "message"):
+            check_setting(name, getattr(self, name) or ".", parse_subject)
         if self.seconds and not self.refused:
             raise ValueError("seconds is there without refused, expected both: it says how long a refusal lasts")
 
@@ -54,12 +45,12 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             return Outcome(Code.CONTENT_NOT_FOUND, general.status, self._why(reply, self.missing))
         if self._holds(self.error, reply):
             return self._failed(general, self._why(reply, self.error))
-        if self.error and general.ok and _condition(self.error).reads_body and not reply.is_json:
+        if self.error and general.ok and reply_condition(self.error).reads_body and not reply.is_json:
             return self._failed(general, f"the body {reply.error}")
         return general
 
     def _holds(self, text: str, reply: JsonReply) -> bool:
-        condition = _condition(text) if text else None
+        condition = reply_condition(text) if text else None
         if condition is None or (condition.reads_body and not reply.is_json):
             return False
         return condition.holds(reply)
@@ -69,14 +60,13 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return Outcome(Code.HOST_UNAVAILABLE, general.status, detail[:LONGEST_DETAIL], general.retry_after)
 
     def _why(self, reply: JsonReply, condition: str) -> str:
-        found = _subject(self.message).values(reply)[:1] if self.message else []
-        said = found[0] if found and isinstance(found[0], str) else ""
-        return redact(f"{said[:LONGEST_DETAIL]} ({condition})" if said else condition)[:LONGEST_DETAIL]
+        said = find_value(self.message, reply) if self.message else None
+        found = f"{said[:LONGEST_DETAIL]} ({condition})" if isinstance(said, str) and said else condition
+        return redact(found)[:LONGEST_DETAIL]
 
     def _wait(self, reply: JsonReply, general: Outcome, wall: float) -> float | None:
         """Seconds to stay away; what Retry-After says counts where nothing else can be read."""
-        found = _subject(self.seconds).values(reply)[:1] if self.seconds else []
-        value = found[0] if found else None
+        value = find_value(self.seconds, reply) if self.seconds else None
         text = show_value(value) if is_number(value) else value
         seconds = seconds_until(text, wall) if isinstance(text, str) else None
         if seconds is None or not math.isfinite(seconds):

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from sanderling.apis.conditions import Condition, parse_subject
+from sanderling.apis.conditions import check_setting, parse_subject, reply_condition
 from sanderling.apis.request_parts import FORM, put_cookie, put_header, put_param
 from sanderling.ids import Host, host_of
 from sanderling.task import SECRET_BODY, Headers, Task
@@ -159,9 +159,9 @@ class OAuth2:
     expired: str = EXPIRED
 
     def __post_init__(self) -> None:
-        _check_url("token_url", self.token_url)
+        check_setting("token_url", self.token_url, Task)
         _check_lifetime("expires_in", self.expires_in)
-        _checked("expired", self.expired, Condition.parse_of_reply)
+        check_setting("expired", self.expired, reply_condition)
         if self.client_in not in ("body", "header"):
             raise ValueError(f"client_in is {str(self.client_in)[:40]!r}, expected body or header")
         if not self.client_secret and not self.refresh_token:
@@ -214,10 +214,10 @@ class Login:
     expired: str = EXPIRED
 
     def __post_init__(self) -> None:
-        _check_url("url", self.url)
+        check_setting("url", self.url, Task)
         _check_lifetime("lasts", self.lasts)
-        _checked("expired", self.expired, Condition.parse_of_reply)
-        _checked("token", self.token, parse_subject)
+        check_setting("expired", self.expired, reply_condition)
+        check_setting("token", self.token, parse_subject)
         if (self.json is None) == (self.form is None):
             raise ValueError("Login has both of json and form or none, expected exactly one")
         _ = self.placement
@@ -267,20 +267,6 @@ def reveal_all(name: str, value: Any, environment: Mapping[str, str]) -> Any:  #
 def _form_task(url: str, fields: Mapping[str, object], headers: Headers) -> Task:
     body = urlencode({name: str(value) for name, value in fields.items()}).encode()
     return Task(url, "POST", (*headers, ("Content-Type", FORM)), body, secrets=frozenset({SECRET_BODY}))
-
-
-def _checked(name: str, text: str, parse: Any) -> None:  # noqa: ANN401 - any parser
-    try:
-        parse(text)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-
-
-def _check_url(name: str, url: str) -> None:
-    try:
-        Task(url)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def _check_lifetime(name: str, seconds: float) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from sanderling.apis.bungie_report import UNREADABLE, Malformed, read_report
+from sanderling.apis.bungie_report import Malformed, read_report
+from sanderling.apis.json_paths import UNREADABLE
 from sanderling.apis.numbered import Answer, Status
 from sanderling.formats.instance import Message, encode
 from sanderling.limit.hints import LONGEST

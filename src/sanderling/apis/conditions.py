@@ -19,6 +19,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -221,11 +222,6 @@ class Condition:
         """The condition about a document that a text is. Raises ValueError."""
         return cls(_Parser(text, _of_document).parse())
 
-    @classmethod
-    def parse_of_reply(cls, text: str) -> "Condition":
-        """The condition about a `JsonReply` that a text is. Raises ValueError."""
-        return cls(_Parser(text, _of_reply).parse())
-
     def holds(self, source: object) -> bool:
         """Whether it is true of this document, or JsonReply."""
         return self.root.holds(source)
@@ -251,9 +247,30 @@ class Condition:
         return str(self.root)
 
 
+@lru_cache(maxsize=256)
 def parse_subject(text: str) -> Subject:
     """Where a reply has a value: a path, `status` or `header.x-name`. Raises ValueError."""
     return _of_reply(text, 0, Path.parse(text))
+
+
+@lru_cache(maxsize=256)
+def reply_condition(text: str) -> Condition:
+    """The condition about a `JsonReply` that a text is. Raises ValueError."""
+    return Condition(_Parser(text, _of_reply).parse())
+
+
+def find_value(text: str, reply: JsonReply) -> object:
+    """The first value that a reply has where a text says; None if there is none. Raises ValueError."""
+    values = parse_subject(text).values(reply)
+    return values[0] if values else None
+
+
+def check_setting(name: str, text: str, parse: Callable[[str], object]) -> None:
+    """Raise ValueError, with the name of the setting, for a text that cannot be parsed."""
+    try:
+        parse(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _tests(node: Node) -> list[Test]:

@@ -14,8 +14,8 @@ from typing import Protocol
 import msgspec
 
 from sanderling.apis.auth import Auth, Login, OAuth2, reveal
-from sanderling.apis.conditions import Condition, JsonReply, parse_subject
-from sanderling.apis.json_paths import show_value
+from sanderling.apis.conditions import Condition, JsonReply, find_value, reply_condition
+from sanderling.apis.json_paths import is_number, show_value
 from sanderling.apis.request_parts import drop_param
 from sanderling.apis.secrets import Secrets, secrets_of
 from sanderling.clock import Clock
@@ -105,7 +105,7 @@ class Credentials:
         self._expired: Condition | None = None
         self._secrets = Secrets()
         if isinstance(auth, OAuth2 | Login):
-            self._expired = Condition.parse_of_reply(auth.expired)
+            self._expired = reply_condition(auth.expired)
             self._ask()  # raises for a secret that is not there
         else:
             self._token = _Token(auth.secret(environment), float("inf"))
@@ -263,17 +263,19 @@ class Credentials:
 
     def _token_of_login(self, auth: Login, task: Task, answer: JsonReply, outcome: Outcome) -> _Token | Outcome:
         kind, _, name = auth.token.partition(".")
-        value = _cookie(answer.reply, name) if kind == "cookie" else _first(auth.token, answer)
+        value = _cookie(answer.reply, name) if kind == "cookie" else find_value(auth.token, answer)
         return self._checked(value, auth.token, auth.lasts, task, outcome)
 
     def _token_of_oauth(self, task: Task, answer: JsonReply, outcome: Outcome) -> _Token | Outcome:
         auth = self._auth
         if not isinstance(auth, OAuth2):
             raise TypeError(f"{type(auth).__name__} has no token_url")
-        if (named := _error_name(answer)) and _first("body.access_token", answer) is None:
+        if (named := _error_name(answer)) and find_value("body.access_token", answer) is None:
             return _deny(task, outcome, f"HTTP {answer.reply.status}{named}")
-        self._keep(auth, _first("body.refresh_token", answer))  # also if the token is unusable: the old one is spent
-        value = _first("body.access_token", answer)
+        self._keep(
+            auth, find_value("body.refresh_token", answer)
+        )  # also if the token is unusable: the old one is spent
+        value = find_value("body.access_token", answer)
         return self._checked(value, "access_token", _lifetime(auth, answer), task, outcome)
 
     def _keep(self, auth: OAuth2, rotated: object) -> None:
@@ -304,24 +306,18 @@ def _deny(task: Task, outcome: Outcome, why: str) -> Outcome:
     return Outcome(Code.AUTH_FAILED, outcome.status, f"no token from {task.host}: {why}"[:LONGEST_DETAIL])
 
 
-def _first(path: str, answer: JsonReply) -> object:
-    values = parse_subject(path).values(answer)
-    return values[0] if values else None
-
-
 def _error_name(answer: JsonReply) -> str:
     """The name of an OAuth error, which is one word; its description may repeat our secrets."""
-    name = _first("error", answer)
+    name = find_value("error", answer)
     return f" ({name})" if isinstance(name, str) and len(name) <= 60 and name.replace("_", "").isalpha() else ""
 
 
 def _lifetime(auth: OAuth2, answer: JsonReply) -> float:
     """Seconds that a token is good for. What cannot be true is ignored."""
-    value = _first("expires_in", answer)
+    value = find_value("expires_in", answer)
     if isinstance(value, str) and value.isdecimal() and len(value) < 12:
         value = int(value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 1 <= value <= 366 * 86400 else auth.expires_in  # type: ignore[operator, arg-type]
+    return float(value) if is_number(value) and 1 <= value <= 366 * 86400 else auth.expires_in
 
 
 def _cookie(reply: Reply, name: str) -> str | None:

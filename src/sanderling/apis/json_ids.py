@@ -39,7 +39,6 @@ from sanderling.outcome import Code, Outcome
 from sanderling.task import Headers, Reply, Task
 
 LATEST = 2**32  # Unix seconds, in 2106: no table holds a later date
-KEYS = ("name", "url", "headers", "id", "record_if", "missing", "timestamp", "keep_if")
 # What 404 and 410 mean to people, so also here, unless there is a rule for it.
 GONE = frozenset({404, 410})
 CODES = {
@@ -55,6 +54,20 @@ NO_RECORD = "no_record"  # the name of such an answer in metrics
 _API_NAME = re.compile(r"[a-z0-9_-]{1,40}")
 _DOCUMENT = msgspec.json.Decoder()
 T = TypeVar("T")
+
+
+class _Settings(msgspec.Struct):
+    name: str
+    url: str
+    headers: dict[str, str] = {}
+    id: str | None = None
+    record_if: str | None = None
+    missing: str | None = None
+    timestamp: str | None = None
+    keep_if: str | None = None
+
+
+KEYS = _Settings.__struct_fields__
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +109,19 @@ class JsonIds:
                 close = difflib.get_close_matches(key, KEYS, 1)
                 hint = f"did you mean {close[0]!r}?" if close else f"expected some of {', '.join(KEYS)}"
                 raise ValueError(f"unknown setting {key[:60]!r}; {hint}")
+        try:
+            read = msgspec.convert(settings, _Settings)
+        except msgspec.ValidationError as error:  # which shows no values
+            raise ValueError(f"settings of an API: {error}") from None
         return cls(
-            name=_text("name", settings.get("name")),
-            url=_text("url", settings.get("url")),
-            headers=_headers(settings.get("headers", {})),
-            missing=_parsed("missing", settings, Condition.parse),
-            timestamp=_parsed("timestamp", settings, Path.parse),
-            keep_if=_parsed("keep_if", settings, Condition.parse),
-            record_id=_parsed("id", settings, Path.parse),
-            record_if=_parsed("record_if", settings, Condition.parse),
+            name=read.name,
+            url=read.url,
+            headers=tuple(read.headers.items()),
+            missing=_parse("missing", read.missing, Condition.parse),
+            timestamp=_parse("timestamp", read.timestamp, Path.parse),
+            keep_if=_parse("keep_if", read.keep_if, Condition.parse),
+            record_id=_parse("id", read.id, Path.parse),
+            record_if=_parse("record_if", read.record_if, Condition.parse),
         )
 
     def task(self, number: int, attempt: int) -> Task:  # noqa: ARG002 - who serves these knows no way to ask otherwise
@@ -165,31 +182,11 @@ class JsonIds:
         """It does not say."""
 
 
-def _text(key: str, value: object) -> str:
-    if not isinstance(value, str):
-        # A header's value may be a secret: of what was found only the kind is told.
-        raise ValueError(f"setting {key!r} is {_kind(value)}, expected a text")  # noqa: TRY004 - a setting, not a type
-    return value
-
-
-def _kind(value: object) -> str:
-    return "not there" if value is None else f"of type {type(value).__name__}"
-
-
-def _parsed(key: str, settings: Mapping[str, object], parse: Callable[[str], T]) -> T | None:
-    if key not in settings:
-        return None
-    text = _text(key, settings[key])
+def _parse(key: str, text: str | None, parse: Callable[[str], T]) -> T | None:
     try:
-        return parse(text)
+        return None if text is None else parse(text)
     except ValueError as error:
         raise ValueError(f"setting {key!r}: {error}") from None
-
-
-def _headers(value: object) -> Headers:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"setting 'headers' is {_kind(value)}, expected a table of names and texts")  # noqa: TRY004
-    return tuple((name, _text(f"headers.{name}", text)) for name, text in value.items())
 
 
 def _answer(

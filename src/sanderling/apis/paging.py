@@ -9,14 +9,13 @@ in circles: a token or address that came before is such an Outcome, and so is th
 empty ones.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
-from sanderling.apis.conditions import Condition, JsonReply, Subject, parse_subject
+from sanderling.apis.conditions import JsonReply, check_setting, find_value, parse_subject, reply_condition
 from sanderling.apis.json_paths import Path, is_number, show_value
 from sanderling.apis.paging_chain import Chain, digest_of
 from sanderling.apis.request_parts import (
@@ -35,10 +34,7 @@ LONGEST_TOKEN = 4000  # characters of a cursor
 LARGEST = 2**53  # of offsets, page numbers and totals
 LONGEST_DETAIL = 200
 
-T = TypeVar("T")
-_subject = lru_cache(maxsize=256)(parse_subject)
 _path = lru_cache(maxsize=256)(Path.parse)
-_condition = lru_cache(maxsize=256)(Condition.parse_of_reply)
 
 
 class NextPage(NamedTuple):
@@ -57,7 +53,7 @@ class _Kind(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
     items: str = "."
 
     def __post_init__(self) -> None:
-        _checked("items", self.items, _path)
+        check_setting("items", self.items, _path)
 
     def begin(self, task: Task) -> Task:
         """The request for the first page. Raises ValueError for one that does not fit."""
@@ -111,14 +107,14 @@ class Cursor(_Kind, frozen=True, tag="cursor"):
     def __post_init__(self) -> None:
         """Raise ValueError for what makes no sense."""
         _Kind.__post_init__(self)
-        _checked("path", self.path, _subject)
+        check_setting("path", self.path, parse_subject)
         _check_place("Cursor", {"param": self.param, "body": self.body, "header": self.header})
-        _checked("body", self.body or "a", _body_path)
-        _checked("has_more", self.has_more or ".", _condition)
+        check_setting("body", self.body or "a", _body_path)
+        check_setting("has_more", self.has_more or ".", reply_condition)
 
     def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
-        token = _value(self.path, reply)
-        if self.has_more and not _condition(self.has_more).holds(reply):
+        token = find_value(self.path, reply)
+        if self.has_more and not reply_condition(self.has_more).holds(reply):
             return None
         if self.stop_after_empty_page and chain.empty:
             return None
@@ -148,8 +144,8 @@ class _Counted(_Kind, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Raise ValueError for what makes no sense."""
         _Kind.__post_init__(self)
-        _checked("total", self.total or ".", _subject)
-        _checked("has_more", self.has_more or ".", _condition)
+        check_setting("total", self.total or ".", parse_subject)
+        check_setting("has_more", self.has_more or ".", reply_condition)
         if self.maximum is not None and not 0 <= self.maximum <= LARGEST:
             raise ValueError(f"maximum is {self.maximum}, expected 0 to {LARGEST}")
         if not (self.stop_after_empty_page or self.total or self.has_more or self.maximum is not None):
@@ -157,7 +153,7 @@ class _Counted(_Kind, frozen=True, kw_only=True):
 
     def _count(self, reply: JsonReply, chain: Chain) -> Chain:
         """The chain with the largest total so far: one that shrinks under a walk must not end it early."""
-        found = _value(self.total, reply) if self.total else None
+        found = find_value(self.total, reply) if self.total else None
         if isinstance(found, str) and found.isdecimal() and len(found) < 16:
             found = int(found)
         if found is None:
@@ -170,7 +166,7 @@ class _Counted(_Kind, frozen=True, kw_only=True):
         """Whether the page was the last, by all but its total; the next would be `following`."""
         if chain.empty and self.stop_after_empty_page:
             return True
-        if self.has_more and not _condition(self.has_more).holds(reply):
+        if self.has_more and not reply_condition(self.has_more).holds(reply):
             return True
         return following > (LARGEST if self.maximum is None else self.maximum)
 
@@ -198,7 +194,7 @@ class Offset(_Counted, frozen=True, tag="offset"):
             "Offset", {"offset_param": "" if self.offset_body else self.offset_param, "offset_body": self.offset_body}
         )
         for name in ("offset_body", "limit_body"):
-            _checked(name, getattr(self, name) or "a", _body_path)
+            check_setting(name, getattr(self, name) or "a", _body_path)
 
     def begin(self, task: Task) -> Task:
         """The request for the first page, with limit and offset where it has none of its own. Raises ValueError."""
@@ -238,7 +234,7 @@ class PageNumber(_Counted, frozen=True, tag="page_number"):
         if not 0 <= self.first <= LARGEST:
             raise ValueError(f"first is {self.first}, expected 0 or more")
         _check_place("PageNumber", {"param": "" if self.body else self.param, "body": self.body})
-        _checked("body", self.body or "a", _body_path)
+        check_setting("body", self.body or "a", _body_path)
 
     def begin(self, task: Task) -> Task:
         """The request for the first page, with a number where it has none of its own. Raises ValueError."""
@@ -263,10 +259,10 @@ class NextUrl(_Kind, frozen=True, tag="next_url"):
     def __post_init__(self) -> None:
         """Raise ValueError for what makes no sense."""
         _Kind.__post_init__(self)
-        _checked("path", self.path, _subject)
+        check_setting("path", self.path, parse_subject)
 
     def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
-        link = _value(self.path, reply)
+        link = find_value(self.path, reply)
         if link is None or link is False or link == "":
             return None
         if not isinstance(link, str):
@@ -303,23 +299,10 @@ def _shown(value: object, reply: JsonReply) -> str:
     return show_value(value) if reply.is_json else f"not there: the body {reply.error}"
 
 
-def _value(path: str, reply: JsonReply) -> object:
-    subject: Subject = _subject(path)
-    values = subject.values(reply)
-    return values[0] if values else None
-
-
 def _is_there(path: Path, document: object) -> bool:
     """Whether the document has a value there, be it null."""
     above, last = Path(path.steps[:-1]).find(document), path.steps[-1]
     return isinstance(above, dict) and last in above
-
-
-def _checked(name: str, text: str, parse: Callable[[str], T]) -> T:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def _body_path(text: str) -> Path:

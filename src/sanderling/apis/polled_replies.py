@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from sanderling.apis.json_bodies import BOM
 from sanderling.outcome import Code
 from sanderling.stores.documents import LONGEST_DETAIL, SourceError, source_error
 from sanderling.task import Reply
 
 # Documents that are polled have some hundred kilobytes, as a rule.
 LARGEST = 16 * 2**20
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @contextmanager
@@ -31,4 +31,4 @@ def body_of(reply: Reply) -> bytes:
         raise source_error(Code.HTTP_ERROR, f"HTTP {reply.status}, expected 200")
     if len(reply.body) > LARGEST:
         raise source_error(Code.TOO_LARGE, f"{len(reply.body)} bytes, expected at most {LARGEST}")
-    return reply.body.removeprefix(BYTE_ORDER_MARK)
+    return reply.body.removeprefix(BOM)

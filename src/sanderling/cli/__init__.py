@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from sanderling.cli import completion, config, dead_commands, events, pages, polling, repos, sequence
+from sanderling.cli import config, events, pages, polling, repos, sequence
 from sanderling.cli.command_error import INTERRUPTED, CommandError
 from sanderling.cli.everywhere import taken
 from sanderling.cli.replaced import explain, old_command
@@ -106,7 +106,35 @@ app.command(
     "Exit code 0, 1 if it could not be written, 2 if there is no such system or host.",
     help_epilogue="Example:\n\n    sanderling control example drain",
 )
-app.command(dead_commands.app)
+dead_app = App(
+    name="dead",
+    help="Dead letters, what a crawl of ids could not store or events gave up: see why, and have them tried again.",
+    help_epilogue="Example:\n\n    sanderling dead list events",
+)
+dead_app.command(
+    "sanderling.cli.dead:list_dead",
+    name="list",
+    help="Say which letters were given up, why, when, and after how many tries.\n\n"
+    "With --json, one object per letter.\n\n"
+    "Exit code 0, 1 if the queue is not to be had, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling dead list events --limit 5",
+)
+dead_app.command(
+    "sanderling.cli.dead:show",
+    name="show",
+    help="Show all of a letter that was given up, and what it says.\n\n"
+    "Exit code 0, 1 if it is not among the dead or the queue is not to be had, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling dead show events evt_abc123",
+)
+dead_app.command(
+    "sanderling.cli.dead:replay",
+    name="replay",
+    help="Have letters that were given up tried again, as if they had never failed.\n\n"
+    "Exit code 0, 1 if some are not among the dead or the queue is not to be had, 2 if it was not called as it should "
+    "be.",
+    help_epilogue="Example:\n\n    sanderling dead replay events --all",
+)
+app.command(dead_app)
 app.command(repos.app)
 app.command(sequence.app)
 app.command(polling.app)
@@ -162,7 +190,27 @@ app.command(
     "Exit code 0, 1 if it failed, 2 if it was not called as it should be, 130 after Ctrl-C.",
     help_epilogue="Example: a web of three ordinary hosts and all the odd ones\n\n    sanderling world site --hosts 3",
 )
-app.command(completion.app)
+completion_app = App(
+    name="completion",
+    help="Let the shell complete commands and flags: bash, zsh and fish.",
+    help_epilogue="Example:\n\n    sanderling completion install",
+)
+completion_app.command(
+    "sanderling.cli.completion:install",
+    name="install",
+    help="Write the script where the shell finds it, and tell the shell to load it.\n\n"
+    "The shell is the one this is called from, unless one is named. A new shell has it. What was installed before is "
+    "replaced.\n\n"
+    "Exit code 0, 1 if it could not be written, 2 if the shell is not known.",
+    help_epilogue="Example:\n\n    sanderling completion install",
+)
+completion_app.command(
+    "sanderling.cli.completion:show",
+    name="show",
+    help="Print the script, for a place of your own.\n\nExit code 0, 2 if the shell is not known.",
+    help_epilogue="Example:\n\n    sanderling completion show zsh",
+)
+app.command(completion_app)
 
 
 def main() -> NoReturn:
@@ -200,7 +248,9 @@ def _loaded(*_: object) -> None:
 
 
 def _exit(code: int, message: str) -> NoReturn:
-    print(f"sanderling: {message}", file=sys.stderr)
+    from sanderling.cli.command_line import as_called  # noqa: PLC0415 - most commands need not say anything
+
+    print(f"sanderling: {as_called(message)}", file=sys.stderr)
     if code == INTERRUPTED:
         _leave()
     sys.exit(code)

@@ -1,24 +1,31 @@
-"""The commands of `sanderling completion`, and their help."""
+"""`sanderling completion install` and `show`: the script with which a shell completes our commands."""
 
-from cyclopts import App
+from typing import Annotated, Literal
 
-app = App(
-    name="completion",
-    help="Let the shell complete commands and flags: bash, zsh and fish.",
-    help_epilogue="Example:\n\n    sanderling completion install",
-)
-app.command(
-    "sanderling.cli.completion_scripts:install",
-    name="install",
-    help="Write the script where the shell finds it, and tell the shell to load it.\n\n"
-    "The shell is the one this is called from, unless one is named. A new shell has it. What was installed before is "
-    "replaced.\n\n"
-    "Exit code 0, 1 if it could not be written, 2 if the shell is not known.",
-    help_epilogue="Example:\n\n    sanderling completion install",
-)
-app.command(
-    "sanderling.cli.completion_scripts:show",
-    name="show",
-    help="Print the script, for a place of your own.\n\nExit code 0, 2 if the shell is not known.",
-    help_epilogue="Example:\n\n    sanderling completion show zsh",
-)
+from cyclopts import Parameter
+from cyclopts.completion.detect import ShellDetectionError
+
+from sanderling.cli import app
+from sanderling.cli.command_error import CommandError
+from sanderling.words import printable
+
+Shell = Literal["bash", "zsh", "fish"]
+
+
+def install(
+    shell: Annotated[Shell | None, Parameter(help="Which; by default the one that this is called from.")] = None, /
+) -> None:
+    """Write the script where the shell finds it."""
+    try:
+        path = app.install_completion(shell=shell)
+    except (ShellDetectionError, ValueError):
+        known = "the shell is not known; name it, bash, zsh or fish, as in: sanderling completion install zsh"
+        raise CommandError(known, code=2) from None
+    except OSError as error:
+        raise CommandError(printable(f"{error.filename}: cannot be written: {error.strerror}")) from None
+    print(printable(f"{path} is written; a new shell completes sanderling"))
+
+
+def show(shell: Annotated[Shell, Parameter(help="Which.")], /) -> None:
+    """Print the script."""
+    print(app.generate_completion(shell=shell), end="")

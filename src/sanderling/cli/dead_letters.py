@@ -40,7 +40,7 @@ Limit = Annotated[
 Every = Annotated[bool, Parameter(name="--all", negative=(), help="All that are dead.")]
 
 
-class Said(NamedTuple):
+class LetterContent(NamedTuple):
     """What our reader makes of a letter."""
 
     facts: dict[str, str | None]
@@ -48,12 +48,12 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetters:
+class DeadLetterCommands:
     """Those of one queue."""
 
     letters: QueueFlags
     folder: InFolder
-    read: Callable[[bytes], Said | str]  # what a body says, or why it cannot be read
+    read: Callable[[bytes], LetterContent | str]  # what a body says, or why it cannot be read
 
     async def tell_all(self, limit: int | None, *, as_json: bool) -> None:
         """Say which there are, and why. Raises CommandError and QueueError."""
@@ -152,14 +152,14 @@ def _body(body: bytes) -> dict[str, object]:
         return {"body_base64": base64.b64encode(body).decode()}
 
 
-def _says(read: Said | str) -> dict[str, object]:
+def _says(read: LetterContent | str) -> dict[str, object]:
     return {"unreadable": read} if isinstance(read, str) else {"says": {**read.facts, "notes": list(read.notes)}}
 
 
 # In words.
 
 
-def _words(dead: Dead, read: Said | str, wall: float) -> Iterator[str]:
+def _words(dead: Dead, read: LetterContent | str, wall: float) -> Iterator[str]:
     yield line("key", dead.key)
     yield line("why", dead.why or "it was not said")
     if dead.tries:

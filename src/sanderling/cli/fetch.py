@@ -10,24 +10,23 @@ from cyclopts import Parameter
 
 from sanderling.cli.client import make_http
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.flags import Reach
+from sanderling.cli.flags import ReachFlags
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import run
-from sanderling.cli.options import DEFAULT, Options, expose, observe
+from sanderling.cli.options import DEFAULT, Options, expose_limiter, observe
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.observe.metrics import LimiterMetrics
 from sanderling.redact import redact_url
 from sanderling.task import Task
 
 RPS = 8.0  # to each host at most
-ANYBODY = Reach()
+ANYBODY = ReachFlags()
 TOGETHER = 32  # more callers than that would only stand in line
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FetchLine:
     """What is said about one address."""
 
     url: str
@@ -49,7 +48,7 @@ class Line:
 def fetch(
     *urls: str,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object per address.")] = False,
-    reach: Reach = ANYBODY,
+    reach: ReachFlags = ANYBODY,
     options: Options = DEFAULT,
 ) -> None:
     """Ask each address, following redirects and retrying what may pass, and say how it ended.
@@ -79,27 +78,29 @@ def _task(url: str) -> Task:
         raise CommandError(str(error), code=2) from None
 
 
-async def _fetch_all(tasks: list[Task], limiter: Limiter, http: Http, options: Options, *, as_json: bool) -> list[Line]:
-    lines: list[Line] = []
+async def _fetch_all(
+    tasks: list[Task], limiter: Limiter, http: Http, options: Options, *, as_json: bool
+) -> list[FetchLine]:
+    lines: list[FetchLine] = []
     room = asyncio.Semaphore(TOGETHER)
 
     async def one(task: Task, fetcher: Fetcher) -> None:
         async with room:
             line = _line(task, await fetcher.fetch(task))
         lines.append(line)
-        shown = {name: getattr(line, name) for name in Line.__slots__}
+        shown = {name: getattr(line, name) for name in FetchLine.__slots__}
         print(jsonlib.dumps(shown) if as_json else line.text(), flush=True)
 
-    async with observe(options, expose(LimiterMetrics, limiter.snapshot)), http, asyncio.TaskGroup() as group:
+    async with observe(options, expose_limiter(limiter)), http, asyncio.TaskGroup() as group:
         fetcher = Fetcher(http, limiter)
         for task in tasks:
             group.create_task(one(task, fetcher))
     return lines
 
 
-def _line(task: Task, fetched: Fetched) -> Line:
+def _line(task: Task, fetched: Fetched) -> FetchLine:
     reply, outcome = fetched.reply, fetched.outcome
-    return Line(
+    return FetchLine(
         url=task.url,
         outcome=outcome.code,
         status=outcome.status,

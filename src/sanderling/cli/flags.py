@@ -16,7 +16,7 @@ SETTING = Parameter(show=False)
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ReachFlags:
     """Who asks, whom it may ask, and how often at most."""
 
     rps: Annotated[float | None, Parameter(validator=Number(gt=0, lte=100_000))] = None
@@ -35,7 +35,7 @@ class Reach:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network(Reach):
+class Network(ReachFlags):
     """How hosts are asked: by every crawl."""
 
     pace: Law = "governor"

@@ -36,6 +36,7 @@ COMMANDS = {
 }
 FLAGS = {
     "events consume --demo": "`sanderling demo events`",
+    "export --out": "--to FILE, as in --to posts.jsonl; --to jsonl:- prints",
     "polling run --budget": "--set adaptiveBudget=",
     "polling run --burst": "--set burst=",
     "polling run --concurrency": "--set concurrency=",
@@ -92,8 +93,8 @@ def _flags() -> Iterator[tuple[Words, str, str]]:
 
 def explain(error: CycloptsError) -> str:
     """The words of an error; of a flag that is gone, with what replaced it."""
-    if isinstance(error, UnknownOptionError) and error.token.keyword is not None:
-        flag = error.token.keyword
+    if isinstance(error, UnknownOptionError):
+        flag = error.token.keyword or error.token.value  # the latter where a command still waits for its arguments
         if new := old_flag(tuple(error.command_chain or ()), flag):
             return f"{flag} is no flag any more: it is now {new}"
     return str(error)

@@ -1,13 +1,12 @@
 """`sanderling why HOST`: why is this host as slow as it is, right now, in words."""
 
 import json as jsonlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -15,91 +14,26 @@ from cyclopts import Parameter
 from sanderling import ids
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.summary import meaning, reasons
-from sanderling.cli.polling.why import polled_in
-from sanderling.cli.repos.why import repos_in
+from sanderling.cli.repos.progress import PROGRESS, describe, when_host_due
 from sanderling.clock import SystemClock
-from sanderling.engine.host_report import HostStatus, report_host
-from sanderling.jobs import status as jobs_status
+from sanderling.engine.host_report import view_of
 from sanderling.jobs.folder import FRONTIER
-from sanderling.jobs.status import JobStatus
 from sanderling.limit import explain
 from sanderling.limit.sharing import SCOPES
+from sanderling.observe.report import AnyReport, HostCondition, HostReport
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.status import FILE, Status, published
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.control_file import read_control
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_reading import HostWaits
-from sanderling.stores.status_file import age, is_running
-from sanderling.web.house import Reader
+from sanderling.stores.ports import HostAside, ProgressError
+from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.stores.status_file import FILE, age, is_running
+from sanderling.web.house import Found, Reader
 from sanderling.words import count, duration, printable
 
 NEAREST = 5  # names offered for one that is not known
-
-
-class Knows(Protocol):
-    """Whoever asks hosts, and says how each is: a crawl of pages or repos, or polling."""
-
-    @property
-    def folder(self) -> Path:
-        """Where it was found."""
-
-    @property
-    def wall(self) -> float:
-        """When it last said so."""
-
-    @property
-    def hosts(self) -> Collection[str]:
-        """The hosts it knows."""
-
-    def words(self, host: str, wall: float) -> Iterator[str]:
-        """How one of them is, in sentences."""
-
-    def document(self, host: str, wall: float) -> dict[str, object]:
-        """The same for machines."""
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The status of a crawl or a job, and where it was found."""
-
-    folder: Path
-    status: Status | JobStatus
-
-    @property
-    def wall(self) -> float:
-        """When it was written."""
-        return self.status.wall
-
-    @property
-    def hosts(self) -> dict[str, HostStatus]:
-        """What it says of each host, and of what hosts share."""
-        shared = (HostStatus(view, 0, None) for view in self.status.shared)
-        return {host.view.host: host for host in (*self.status.hosts, *shared)}
-
-    def words(self, host: str, wall: float) -> Iterator[str]:
-        """How a host is, in sentences."""
-        yield from _words(self, self.hosts[host], age(self.status, wall), running=is_running(self.status, wall))
-        yield from _faults(waits_in(self.folder, host), wall)
-
-    def document(self, host: str, wall: float) -> dict[str, object]:
-        """The same for machines."""
-        found, waits = self.hosts[host], waits_in(self.folder, host)
-        return {
-            "host": host,
-            "state": report_host(found).state.value,
-            "why": explain(found.view),
-            "pace": self.status.pace,
-            "queued": found.queued,
-            "trouble": found.trouble,
-            "set_aside": None if waits.aside is None else waits.aside._asdict(),
-            "again_by": waits.again,
-            "age": round(age(self.status, wall), 3),
-            "running": is_running(self.status, wall),
-            "pid": self.status.pid,
-            "out": str(self.folder),
-            "view": msgspec.to_builtins(found.view),
-        }
+ITEMS = {"pages": "URL", "jobs": "request", "repos": "repo", "polling": "target", "sequence": "id"}
 
 
 def why(
@@ -117,24 +51,100 @@ def why(
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
     """Find who knows the host, and say what they say."""
-    found: list[Knows] = [*crawls_in(out), *repos_in(out), *polled_in(out)]
+    found = [(folder, each.report) for folder, each in _processes(out) if each.report is not None]
+    found = [each for each in found if each[1].system != "events"]  # what it lists are services, and no hosts
     if not found:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
         raise CommandError(printable(f"nothing was crawled or polled {where}: {_instead(out)}"), code=2)
     name = _spelled(host)
-    knowing = [each for each in found if name in each.hosts]
+    knowing = [each for each in found if name in hosts_of(each[1])]
     if not knowing:
-        raise CommandError(_unknown(name, found))
-    freshest, wall = max(knowing, key=lambda each: each.wall), SystemClock().wall()
-    alone = _is_left_alone(freshest.folder, name)
+        raise CommandError(_unknown(name, [report for _, report in found]))
+    folder, report = max(knowing, key=lambda each: each[1].process.wall)
+    known, wall, alone = hosts_of(report)[name], SystemClock().wall(), _is_left_alone(folder, name)
     if json:
-        print(jsonlib.dumps(freshest.document(name, wall) | {"left_alone": alone}))
+        print(jsonlib.dumps(document(folder, report, known, wall) | {"left_alone": alone}))
         return
-    for line in freshest.words(name, wall):
+    for line in words(folder, report, known, wall):
         print(printable(line))
     if alone:
-        command = f"sanderling control {quote(str(freshest.folder))} let-go {name}"
+        command = f"sanderling control {quote(str(folder))} let-go {name}"
         print(printable(f"It is left alone, and not even probed, until somebody says: {command}"))
+
+
+def _processes(out: Path | None) -> list[tuple[Path, Found]]:
+    """Those to look at: of the folder that is named, or of the one here, or of those one folder down."""
+    here = out or Path()
+    folders = [here] if (here / FILE).exists() or out else [path.parent for path in sorted(here.glob(f"*/{FILE}"))]
+    return [(each, found) for each in folders for found in Reader(each.absolute().parent).processes(each.absolute())]
+
+
+def hosts_of(report: AnyReport) -> dict[str, HostReport]:
+    """What is said of each host, and of what hosts share."""
+    return {host.host: host for host in (*report.hosts, *report.shared)}
+
+
+def words(folder: Path, report: AnyReport, host: HostReport, wall: float) -> Iterator[str]:
+    """How a host is, in sentences."""
+    process, items = report.process, ITEMS.get(report.system, "item")
+    then, where = f"{duration(age(process, wall))} ago", folder.absolute()
+    how = f"polled into {where}" if report.system == "polling" else f"in the crawl in {where}"
+    if is_running(process, wall):
+        yield f"{host.host} is {host.state}: {then}, {how} (process {process.pid})."
+    else:
+        yield f"{host.host} was {host.state} {then}, {how}, which does not run any more."
+    yield explain(view_of(host)) + ("" if report.pace == "governor" else f" Paced by {report.pace}.")
+    if report.system == "polling":
+        yield from (f"{said[0].upper()}{said[1:]}." for said in (report.doing, *report.texts()))
+        return
+    aside = host.state is HostCondition.SET_ASIDE
+    if host.waiting:
+        when = ": the host is set aside and only probed, and the next run asks for them first" if aside else ""
+        yield f"{count(host.waiting, items)} of it still to be asked for{when}."
+    if report.system == "repos":
+        yield from _of_repos(folder, host, wall)
+    elif host.said:
+        yield f"The last thing it said instead of a good answer: {host.said}"
+    yield from _faults(waits_in(folder, host.host), items, wall)
+
+
+def _of_repos(folder: Path, host: HostReport, wall: float) -> Iterator[str]:
+    if (found := aside_in(folder, host)) is not None:
+        due = when_host_due(found, wall)
+        yield f"It was set aside, by no fault of its repos: {describe(found.category)}{due}."
+    elif host.said:
+        yield f"The last thing it said instead of a good answer: {describe(host.said)}."
+
+
+def document(folder: Path, report: AnyReport, host: HostReport, wall: float) -> dict[str, Any]:
+    """The same for machines."""
+    waits = waits_in(folder, host.host)
+    aside = aside_in(folder, host) if report.system == "repos" else waits.aside
+    return {
+        "host": host.host,
+        "state": host.state.value,
+        "why": explain(view_of(host)),
+        "pace": report.pace,
+        "queued": host.waiting,
+        "trouble": host.said or None,
+        "set_aside": None if aside is None else aside._asdict(),
+        "again_by": waits.again,
+        "age": round(age(report.process, wall), 3),
+        "running": is_running(report.process, wall),
+        "pid": report.process.pid,
+        "out": str(folder),
+        "view": msgspec.to_builtins(view_of(host)),
+    }
+
+
+def aside_in(folder: Path, host: HostReport) -> HostAside | None:
+    """What the progress of repos notes of a host; what the report says where the progress is in a Redis."""
+    path = folder / PROGRESS
+    if path.is_file():
+        with suppress(ProgressError), closing(SqliteProgress(path)) as progress:
+            return progress.aside_of(host.host)
+    aside = host.state is HostCondition.SET_ASIDE or host.due
+    return HostAside(host.host, host.said, int(host.due)) if aside else None
 
 
 def _is_left_alone(folder: Path, host: str) -> bool:
@@ -152,24 +162,6 @@ def _instead(out: Path | None) -> str:
     return there.trouble or f"its {FILE} is of {there.system}, which has no hosts to tell of"
 
 
-def crawls_in(out: Path | None) -> Iterator[Published]:
-    """The crawls and jobs to look at: the one that is named, or the one here, or those one folder down."""
-    here = out or Path()
-    found = _status_in(here)
-    if found is not None:
-        yield Published(here, found)
-    elif out is None:
-        for path in sorted(here.glob(f"*/{FILE}")):
-            below = _status_in(path.parent)
-            if below is not None:
-                yield Published(path.parent, below)
-
-
-def _status_in(folder: Path) -> Status | JobStatus | None:
-    """What a crawl of pages or a job last said; None if there is none."""
-    return jobs_status.published(folder) or published(folder)
-
-
 def _spelled(host: str) -> str:
     """The host as crawls spell it, whether a name or a whole address was given; or what hosts share."""
     if host.partition("/")[0] in SCOPES:
@@ -180,8 +172,8 @@ def _spelled(host: str) -> str:
         raise CommandError(str(error), code=2) from None
 
 
-def _unknown(name: str, found: list[Knows]) -> str:
-    known = sorted({host for each in found for host in each.hosts})
+def _unknown(name: str, reports: list[AnyReport]) -> str:
+    known = sorted({host for each in reports for host in hosts_of(each)})
     nearest = get_close_matches(name, known, NEAREST, cutoff=0.0)
     if not nearest:
         return f"no host {name} is known, and no other: nothing was asked yet"
@@ -196,26 +188,12 @@ def waits_in(folder: Path, host: str) -> HostWaits:
     return HostWaits(None, {})
 
 
-def _faults(waits: HostWaits, wall: float) -> Iterator[str]:
-    """Whose fault it is that URLs wait."""
+def _faults(waits: HostWaits, items: str, wall: float) -> Iterator[str]:
+    """Whose fault it is that something waits."""
     if waits.aside is not None:
         due = waits.aside.due - wall
         when = f"; it is next asked in {duration(due)}" if due > 0 else ""
-        yield f"It was set aside, by no fault of its pages: {meaning(waits.aside.code)}{when}."
+        yield f"It was set aside, by no fault of what it was asked for: {meaning(waits.aside.code)}{when}."
     if waits.again:
-        number = count(sum(waits.again.values()), "URL")
+        number = count(sum(waits.again.values()), items)
         yield f"{number} of it failed and will be asked for once more: {reasons(waits.again)}."
-
-
-def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -> Iterator[str]:
-    where, then, state = crawl.folder.absolute(), f"{duration(since)} ago", report_host(host).state
-    if running:
-        yield f"{host.view.host} is {state}: {then}, in the crawl in {where} (process {crawl.status.pid})."
-    else:
-        yield f"{host.view.host} was {state} {then}, in the crawl in {where}, which does not run any more."
-    yield explain(host.view) + ("" if crawl.status.pace == "governor" else f" Paced by {crawl.status.pace}.")
-    if host.queued:
-        when = ": the host is set aside and only probed, and the next run asks for them first" if host.given_up else ""
-        yield f"{count(host.queued, 'URL')} of it still to be asked for{when}."
-    if host.trouble is not None:
-        yield f"The last thing it said instead of a good answer: {host.trouble}"

@@ -36,6 +36,8 @@ class Standing(Enum):
 
 def standing_of(outcome: Outcome) -> Standing:
     """The word for an outcome."""
+    if outcome.code.ok:
+        return Standing.ANSWERED
     if outcome.code is Code.RATE_LIMITED:
         return Standing.REFUSED
     if outcome.code in (Code.DEFERRED, Code.CANCELLED):
@@ -100,11 +102,12 @@ class Judge(Generic[H, W, R]):
 
     def _answered(self, host: H, work: W, settled: Settled[R], now: float, *, dropped: bool) -> None:
         if not dropped and not settled.flawed:
-            if failures := host.failures(work.key):
+            if host.failing and (failures := host.failures(work.key)):
                 self._limiter.excuse(host.name, failures)
             self._source.settled(host, work, settled, now)
-            host.forget(work.key)
-        if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
+            if host.failing or host.refused:
+                host.forget(work.key)
+        if settled.outcome.code.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
             host.answer(now)
             if host.aside and not host.left_alone:
                 self._welcome(host)
@@ -116,10 +119,11 @@ class Judge(Generic[H, W, R]):
     def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
         """The host answers for items: who was accused is to blame."""
         host.proven = True
-        if settled.outcome.ok and settled.size <= BIG:
+        if settled.size <= BIG and settled.outcome.code.ok:
             host.good, host.doubted = work, None
-        for each, outcome in self._take_accused(host):
-            self._end(host, each, outcome)
+        if host.accused is not None:
+            for each, outcome in self._take_accused(host):
+                self._end(host, each, outcome)
 
     def _failed(self, host: H, work: W, settled: Settled[R], now: float, *, probe: bool, dropped: bool) -> None:
         outcome = settled.outcome

@@ -3,8 +3,9 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from sanderling.engine.classes import Class
 from sanderling.limit import Permit
@@ -25,7 +26,7 @@ UNANSWERED = Outcome(Code.DEFERRED, detail="no answer yet")
 STOPPED = Outcome(Code.CANCELLED, detail="stopped before the answer had come")
 
 
-class Dispatch(NamedTuple):
+class Dispatch(msgspec.Struct, gc=False):
     """What is asked for, by which leave, and why."""
 
     work: Any
@@ -40,14 +41,13 @@ class Dispatch(NamedTuple):
     down: bool = False  # the host was down then, and asked for work all the same
 
 
-@dataclass(slots=True, eq=False)
-class Flight:
+class Flight(msgspec.Struct, eq=False, gc=False):
     """A request that is out."""
 
     host: str
     key: Hashable
-    limit: asyncio.Timeout  # by which it can be ended
-    received: Callable[[], int | None]  # bytes so far; None if it is meant to be silent
+    task: asyncio.Task[Any]  # that waits for it
+    received: Callable[[Any], int | None]  # bytes so far; None if it is meant to be silent
     marked: float  # when its bytes were last looked at
     sent: Dispatch
     began: float
@@ -57,12 +57,14 @@ class Flight:
     slow: bool = False
     slow_since: float | None = None  # if it has begun
     cut: Outcome | None = None  # why it was ended
+    over: bool = False
+    cancelled: bool = False  # by `end`, and not by somebody else
 
     def look(self, now: float) -> None:
         """Say whether it was slow over the last while, if that is long enough to tell."""
         if now - self.marked < WATCHED:
             return
-        received = self.received()
+        received = self.received(self.sent.work)
         self.slow = received is not None and received - self.bytes < LEAST * (now - self.marked)
         since = self.marked if self.slow_since is None else self.slow_since
         self.slow_since = since if self.slow and received else None
@@ -72,7 +74,12 @@ class Flight:
         """Cut it off, unless that was done."""
         if self.cut is None:
             self.cut = why
-            self.limit.reschedule(0.0)  # which is past, so it runs out now
+            asyncio.get_running_loop().call_soon(self._cancel)  # what has just arrived comes first
+
+    def _cancel(self) -> None:
+        if not self.over:
+            self.cancelled = True
+            self.task.cancel()
 
 
 def end_slow(flights: Iterable[Flight], now: float, stopped: float | None) -> None:

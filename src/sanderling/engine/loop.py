@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
-from sanderling.engine.flights import UNANSWERED, Dispatch, Flight, cut_slow
+from sanderling.engine.flights import UNANSWERED, Dispatch, cut_slow
 from sanderling.engine.hosts import DOUBT, PROBE_PAUSE, HostState
 from sanderling.engine.ports import Handler, Permits, Source, Work
 from sanderling.engine.queues import HostQueues
@@ -61,6 +61,7 @@ class Engine(Generic[H, W, R]):
         self._look_at = 0.0  # when slow requests are looked at again
         self._look_at_strangers = 0.0  # and those of hosts that are unproven
         self._timer: Timer | None = None
+        self._timer_at = 0.0  # when it goes off
         self._running = False  # what is woken before waits
         self._over = asyncio.Event()
         self._group = Workers()
@@ -150,54 +151,66 @@ class Engine(Generic[H, W, R]):
         if not self._running:
             return
         now = self.clock.now()
-        while (room := self._has_room(now)) and (host := self._next(now)) is not None:
+        room = may_send = self._may_send
+        while may_send and (room := self._has_room(now)) and (host := self._next(now)) is not None:
             self._serve(host, now)
-        self.writer.hungry = self._is_starving(now)
-        self.writer.still = not (self._queues or self.inflight)
-        self._arm(now, room=room)
-        if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
+        inflight, full = self.room.inflight, self.room.full
+        self.writer.hungry = not full and self._is_starving(now)
+        self.writer.still = not (inflight or self._queues)
+        self._arm(now, room=room, full=full)
+        if inflight == 0 and (self.stopped or self._source.enough(0) or (not self._waits and self.writer.idle)):
+            self._running = False
             self._over.set()
 
     def _next(self, now: float) -> H | None:
-        strangers = not self._is_crowded
+        strangers = not self.room.is_crowded
         if self._queues.strangers and not strangers and now >= self._look_at_strangers:
             unproven = [each for each in self._sender.flights if each.sent.unproven]
-            self._look_at_strangers = self._cut_slow(unproven, self.room.strangers, now)
+            self._look_at_strangers = cut_slow(unproven, self.room.strangers, self.room.per_host, now)
         return self._queues.next(now, probes=self.room.may_probe, aside=self._may_probe_aside, strangers=strangers)
 
     def _is_starving(self, now: float) -> bool:
         """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
         following = self._queues.work.first
-        if self.room.full or (following is not None and (following.turn or 0.0) <= now + IDLE):
+        if following is not None and (following.turn or 0.0) <= now + IDLE:
             return False
         return following is None or following.is_unproven or self.room.has_room(following)
 
+    @property
+    def _may_send(self) -> bool:
+        if self._sender.stopped is not None or not self._group.open:
+            return False
+        return not (self.writer.crowded or self.wanted.paused)
+
     def _has_room(self, now: float) -> bool:
-        if self.stopped or self._over.is_set() or not self._group.open:
-            return False
-        if self.writer.crowded or self.wanted.paused:
-            return False
         if self.room.full:
             if now >= self._look_at:
-                self._look_at = self._cut_slow(self._sender.flights, self.room.most, now)
+                self._look_at = cut_slow(self._sender.flights, self.room.most, self.room.per_host, now)
             return False
-        return not self._source.enough(self.inflight)
+        return not self._source.enough(self.room.inflight)
 
-    def _arm(self, now: float, *, room: bool) -> None:
+    def _arm(self, now: float, *, room: bool, full: bool) -> None:
         """Look again when something may be given out that may not now."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         due = self._queues.due(probes=self.room.may_probe, aside=self._may_probe_aside)
         if self._queues.strangers:
             due = min(inf if due is None else due, self._look_at_strangers)
-        if due is None or self.stopped or self._over.is_set():
-            return
-        if self.room.full:
-            if self._look_at > now:  # else something else is in the way, which calls when it is not any more
-                self._timer = self.clock.call_later(self._look_at - now, self.pump)
-        elif room:
-            self._timer = self.clock.call_later(max(0.0, due - now), self.pump)
+        if self._sender.stopped is not None:
+            due = None
+        elif due is not None and full:
+            # Else something else is in the way, which calls when it is not any more.
+            due = self._look_at if self._look_at > now else None
+        elif not room:
+            due = None
+        # One that goes off earlier stays: it costs a look, where a new one would cost more with every answer.
+        if self._timer is not None and (due is None or due < self._timer_at):
+            self._timer.cancel()
+            self._timer = None
+        if due is not None and self._timer is None:
+            self._timer, self._timer_at = self.clock.call_later(max(0.0, due - now), self._look_again), due
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self.pump()
 
     @property
     def _waits(self) -> bool:
@@ -209,10 +222,6 @@ class Engine(Generic[H, W, R]):
     def _may_probe_aside(self) -> bool:
         """Whether one that was set aside may be: not at the end, since that keeps no crawl alive."""
         return self.room.may_probe() and (self.inflight > self.room.aside or self._waits)
-
-    @property
-    def _is_exhausted(self) -> bool:
-        return not self._waits and self.writer.idle
 
     def _serve(self, host: H, now: float) -> None:
         """It is this host's turn: ask for one item of it, if one may be asked for."""
@@ -265,7 +274,7 @@ class Engine(Generic[H, W, R]):
 
     def _open_classes(self, host: H, now: float) -> Sequence[Class]:
         """The classes with work due at the host that may have one more slot."""
-        full = not self.room.has_room(host) or (host.is_unproven and self._is_crowded)
+        full = not self.room.has_room(host) or (host.is_unproven and self.room.is_crowded)
         if full and not self.rules.slotless:
             return []
         due = self._source.classes(host, now)
@@ -274,14 +283,6 @@ class Engine(Generic[H, W, R]):
         if self.rules.most_slots.keys().isdisjoint(due):
             return due
         return [each for each in due if not self.room.is_spent(each)]
-
-    @property
-    def _is_crowded(self) -> bool:
-        """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
-        return self.room.unproven >= self.room.strangers and not self.rules.contract
-
-    def _cut_slow(self, flights: Iterable[Flight], slots: int, now: float) -> float:
-        return cut_slow(flights, slots, self.room.per_host, now)
 
     def _send_next(self, host: H, classes: Sequence[Class], permit: Permit, now: float) -> None:
         of = classes[0]
@@ -319,12 +320,13 @@ class Engine(Generic[H, W, R]):
             host.probing, host.probed_at = True, now
             probe = permit.probe or host.aside or host.is_in_doubt(now)
             permit.probe = True  # also where it is not the limiter that asks: a probe is not waited for as long
-            told = Dispatch(work, permit, Class.PROBE, unproven=host.is_unproven, aside=host.aside)
-            self._start(host, told._replace(judges=True, probe=probe, dropped=dropped))
+            sent = Dispatch(work, permit, Class.PROBE, judges=True, probe=probe, dropped=dropped)
+            sent.unproven, sent.aside = host.is_unproven, host.aside
+            self._start(host, sent)
 
     def _start(self, host: H, sent: Dispatch) -> None:
         # Counted before the task begins: many are given out at one instant.
-        self.room.begin(host, sent)
+        self.room.count(host, sent, 1)
         self.given[sent.of] += 1
         self._group.create_task(self._ask(host, sent))
 
@@ -341,7 +343,7 @@ class Engine(Generic[H, W, R]):
                 self._queues.add(host, max(due, now), probed=probed)
         elif self._source.due(host, now) is not None:
             if now >= host.look_at:
-                host.look_at = self._cut_slow((host.flights or {}).values(), self.room.of_host(host), now)
+                host.look_at = cut_slow((host.flights or {}).values(), self.room.of_host(host), self.room.per_host, now)
             due = min(host.look_at, max(now, host.slotless_due(now)))
             self._queues.add(host, due, probed=self._queues.is_probed(host, now))
 
@@ -363,7 +365,7 @@ class Engine(Generic[H, W, R]):
         due = self._source.due(host, now)
         if due is None or due > now or not self.room.has_room(host):
             self._line_up(host, now)
-        elif host.is_unproven and self._is_crowded:
+        elif host.is_unproven and self.room.is_crowded:
             self._queues.strangers.add(host, now)
         else:
             self._queues.add(host, now + LOOK, probed=False)

@@ -7,8 +7,9 @@ sent. *Set aside*: a host without a good answer for too long; its items wait on 
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
@@ -35,8 +36,7 @@ W_contra = TypeVar("W_contra", contravariant=True)
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(slots=True)
-class Settled(Generic[R]):
+class Settled(msgspec.Struct, Generic[R], gc=False):
     """What came of asking for one item."""
 
     outcome: Outcome

@@ -48,14 +48,15 @@ class HostQueues(Generic[H]):
     def hasten(self, host: H, due: float) -> None:
         """Let a host that has a later place have this one."""
         for queue in (self.work, self._doubt):
-            queue.hasten(host, due)
+            if host in queue:
+                queue.hasten(host, due)
 
     def leave_others(self, host: H, now: float) -> None:
         """Take the host's place away if it is in another queue than it should be by now."""
         if host.turn is not None:
             own = self._queue_of(host, probed=self.is_probed(host, now))
             for queue in (self.work, self.strangers, self._doubt, self._aside):
-                if queue is not own:
+                if queue is not own and host in queue:
                     queue.remove(host)
 
     def next(self, now: float, *, probes: Callable[[], bool], aside: Callable[[], bool], strangers: bool) -> H | None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock, Timer
 from sanderling.engine.flights import LOOK_EVERY, SUPERSEDED, Dispatch, Flight, end_slow
@@ -34,6 +34,7 @@ class Sender(Generic[H, W, R]):
         self.flights: dict[Flight, None] = {}  # the oldest first
         self.stopped: float | None = None  # when we stopped
         self._handler = handler
+        self._received = handler.received
         self._limiter = limiter
         self._clock = clock
         self._rules = rules
@@ -47,16 +48,16 @@ class Sender(Generic[H, W, R]):
     async def send(self, host: H, sent: Dispatch) -> Settled[R]:
         """What came of it. One that is cut off is a failure, unless we have stopped or know better by now."""
         started, work, permit = self._clock.now(), sent.work, sent.permit
-        blame = Blame(work.key, host.failures(work.key), of_host=sent.probe)
-        limit = asyncio.timeout(None)
-        flight = Flight(host.name, work.key, limit, partial(self._handler.received, work), started, sent, started)
+        blame = Blame(work.key, host.failures(work.key) if host.failing else 0, of_host=sent.probe)
+        # Not by asyncio.timeout, which costs more than all else here: hardly any request is ever cut off.
+        task: Any = asyncio.current_task()
+        flight = Flight(host.name, work.key, task, self._received, started, sent, started)
         hangs = self._begin(host, flight)
         try:
-            async with limit:
-                settled = await self._handler(work, permit, blame)
-        except TimeoutError:
-            if flight.cut is None:
-                raise
+            settled = await self._handler(work, permit, blame)
+        except asyncio.CancelledError:
+            if flight.cut is None or not flight.cancelled or task.uncancel():
+                raise  # somebody else cancels us
             if flight.cut.code is Code.TIMEOUT:
                 took = self._clock.now() - started
                 self._limiter.feedback(permit, Feedback(latency=took, error=flight.cut.code, blame=blame))
@@ -65,8 +66,9 @@ class Sender(Generic[H, W, R]):
             if hangs is not None:
                 hangs.cancel()
             self._end(host, flight)
-            permit.release(sent=True)
-        if settled.outcome.ok and (flight.older is not None or sent.down or host.hanging):
+            if permit.live:
+                permit.release(sent=True)
+        if settled.outcome.code.ok and (flight.older is not None or sent.down or host.hanging):
             self._end_older(host, flight)
         return settled
 
@@ -82,6 +84,7 @@ class Sender(Generic[H, W, R]):
         return None if hangs == inf else self._clock.call_later(hangs, partial(self._hangs, host, flight))
 
     def _end(self, host: H, flight: Flight) -> None:
+        flight.over = True
         self.flights.pop(flight, None)
         flights = host.flights or {}
         if (last := flights.get(flight.key)) is not flight:

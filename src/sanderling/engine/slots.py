@@ -1,5 +1,7 @@
 """How many requests may be in flight: of all hosts, of one, of a class; and who has to leave room for others."""
 
+from msgspec.structs import replace
+
 from sanderling.engine.classes import Class
 from sanderling.engine.flights import Dispatch
 from sanderling.engine.hosts import FIRST_SLOTS, HostState
@@ -24,17 +26,23 @@ class Slots:
         self._rules = rules
         self._limiter = limiter
 
-    def begin(self, host: HostState, sent: Dispatch) -> None:
-        """One leaves."""
-        self._count(host, sent, 1)
+    def count(self, host: HostState, sent: Dispatch, one: int) -> None:
+        """One more is out, or one fewer."""
+        self.inflight += one
+        self.unproven += one * sent.unproven
+        self.aside += one * sent.aside
+        self._slotless += one * sent.slotless
+        self._probing += one * sent.judges
+        self._of[sent.of] += one
+        host.inflight += one * (not sent.slotless)
 
     def end(self, host: HostState, sent: Dispatch) -> None:
         """One has come to its end."""
         if not sent.slotless and host.hanging and sent.work.key in host.hanging:
             host.hanging.remove(sent.work.key)
-            self._count(host, sent._replace(slotless=True), -1)
+            self.count(host, replace(sent, slotless=True), -1)
         else:
-            self._count(host, sent, -1)
+            self.count(host, sent, -1)
 
     def let_go(self, host: HostState, sent: Dispatch) -> bool:
         """One hangs: let it go on without its slot, unless many do. Whether it may."""
@@ -45,15 +53,6 @@ class Slots:
         host.inflight -= 1
         self._slotless += 1
         return True
-
-    def _count(self, host: HostState, sent: Dispatch, one: int) -> None:
-        self.inflight += one
-        self.unproven += one * sent.unproven
-        self.aside += one * sent.aside
-        self._slotless += one * sent.slotless
-        self._probing += one * sent.judges
-        self._of[sent.of] += one
-        host.inflight += one * (not sent.slotless)
 
     @property
     def full(self) -> bool:
@@ -66,8 +65,13 @@ class Slots:
 
     @property
     def strangers(self) -> int:
-        """How many all hosts may have together that have not answered, or do not any more."""
+        """How many all hosts may have together that have not answered, or do not any more: half of the slots."""
         return max(1, self.most // 2)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether such hosts hold all that they may."""
+        return self.unproven > 0 and self.unproven >= self.most // 2 and not self._rules.contract
 
     def of_host(self, host: HostState) -> int:
         """As many as a host may have; few for one that does not answer, while such hosts hold many already."""

@@ -2,7 +2,7 @@
 
 import heapq
 from itertools import count
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 
 class Placed(Protocol):
@@ -14,23 +14,17 @@ class Placed(Protocol):
 P = TypeVar("P", bound=Placed)
 
 
-class Turns(Generic[P]):
+class Turns(dict[P, int]):
     """Hosts by when they may next be asked; among those who may, whoever has waited longest.
 
-    A host with a million things to ask for has one place, like a host with ten.
+    A host with a million things to ask for has one place, like a host with ten. The dict says which place is a host's
+    own: by its time alone it could be taken for one in another queue, or an older one.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._heap: list[tuple[float, int, P]] = []  # with places that were left for earlier ones
         self._order = count()
-        # Which place is a host's own: by its time alone it could be taken for one in another queue, or an older one.
-        self._places: dict[P, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __bool__(self) -> bool:
-        return bool(self._places)
 
     def add(self, host: P, due: float) -> None:
         """Give the host its place, unless it has one."""
@@ -39,12 +33,12 @@ class Turns(Generic[P]):
 
     def hasten(self, host: P, due: float) -> None:
         """Let a host that has a later place have this one: what it waited for came sooner than was to be expected."""
-        if host in self._places and host.turn is not None and due < host.turn:
+        if host in self and host.turn is not None and due < host.turn:
             self._put(host, due)
 
     def remove(self, host: P) -> None:
         """Take the host's place away, if it has one."""
-        if self._places.pop(host, None) is not None:
+        if self.pop(host, None) is not None:
             host.turn = None
 
     def next(self, now: float) -> P | None:
@@ -54,21 +48,22 @@ class Turns(Generic[P]):
             return None
         host = heapq.heappop(self._heap)[2]
         host.turn = None
-        del self._places[host]
+        del self[host]
         return host
 
     @property
     def first(self) -> P | None:
         """The host that has the next turn."""
-        while self._heap and self._places.get(self._heap[0][2]) != self._heap[0][1]:
-            heapq.heappop(self._heap)
-        return self._heap[0][2] if self._heap else None
+        return None if self.due() is None else self._heap[0][2]
 
     def due(self) -> float | None:
         """When the next turn is."""
-        return None if self.first is None else self._heap[0][0]
+        heap = self._heap
+        while heap and self.get(heap[0][2]) != heap[0][1]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
 
     def _put(self, host: P, due: float) -> None:
         host.turn = due
-        self._places[host] = order = next(self._order)
+        self[host] = order = next(self._order)
         heapq.heappush(self._heap, (due, order, host))

@@ -88,7 +88,7 @@ class Writer(Generic[E, F, C, T]):
         self._ended.append(ended)
         self._size += size
         self._added += 1
-        if self._is_large:
+        if self._size >= self._rules.bytes or len(self._ended) >= self._rules.items:
             self._wake.set()
 
     def find(self, found: F) -> None:

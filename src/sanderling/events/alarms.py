@@ -46,17 +46,8 @@ class AlarmRules:
     storage_batches: int = 3  # with errors of storage: one is an accident
     storage_window: float = 300.0
 
-    def __post_init__(self) -> None:
-        for name in ("every", "window", "calm", "storage_window"):
-            if not 0 < getattr(self, name) < inf:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected seconds above 0")
-        for name in ("least", "storage_batches"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
-        if not 0 < self.warning < self.critical < 1:
-            raise ValueError(f"warning is {self.warning} and critical {self.critical}, expected shares that ascend")
-        if not 0 < self.over <= 1:
-            raise ValueError(f"over is {self.over}, expected a share above 0")
+
+RULES = AlarmRules()
 
 
 @dataclass(slots=True)
@@ -124,14 +115,13 @@ class AlarmCondition:
 class Alarms:
     """What is to be said. `now` is any seconds that only go forward."""
 
-    def __init__(self, rules: AlarmRules | None = None) -> None:
-        self._rules = rules = rules or AlarmRules()
-        self._unread, self._buried, self._reused = (Counted(rules.every) for _ in range(3))
-        self._rate = AlarmCondition(rules.every, rules.calm)
-        self._storage = AlarmCondition(rules.every, 0.0)
+    def __init__(self) -> None:
+        self._unread, self._buried, self._reused = (Counted(RULES.every) for _ in range(3))
+        self._rate = AlarmCondition(RULES.every, RULES.calm)
+        self._storage = AlarmCondition(RULES.every, 0.0)
         # In parts, so that what is kept is bounded however many batches come.
-        self._items = Spans(rules.window / 60, 60)
-        self._batches = Spans(rules.storage_window / 60, 60)
+        self._items = Spans(RULES.window / 60, 60)
+        self._batches = Spans(RULES.storage_window / 60, 60)
 
     def processed(self, done: ProcessedBatch, now: float) -> None:
         """A batch is in the rows."""
@@ -166,15 +156,15 @@ class Alarms:
     # Errors of storage.
 
     def _due_storage(self, now: float) -> list[Alert]:
-        seen, rules = self._batches.total(now), self._rules
-        if seen["storage"] >= rules.storage_batches:
+        seen = self._batches.total(now)
+        if seen["storage"] >= RULES.storage_batches:
             self._storage.move(1, now)
         elif seen["batches"] and not seen["storage"]:
             self._storage.move(0, now)
         if self._storage.worse(now):
             fields = (
                 Field("Batches", f"{seen['storage']} of {seen['batches']}"),
-                Field("Within", duration(rules.storage_window)),
+                Field("Within", duration(RULES.storage_window)),
             )
             return [Alert("storage_errors", "Storage Errors Persist", fields, Level.ERROR)]
         lasted = self._storage.over(now)
@@ -186,7 +176,7 @@ class Alarms:
         codes = self._items.total(now)
         items = codes.pop(ITEMS, 0)
         # Too few of them prove nothing: it stays as it was.
-        if items >= self._rules.least:
+        if items >= RULES.least:
             rate = codes.total() / items
             self._rate.move(self._level(rate), now)
             if worse := self._rate.worse(now):
@@ -196,15 +186,14 @@ class Alarms:
 
     def _level(self, rate: float) -> int:
         """0 is well, 1 a warning, 2 critical: up as soon as it is above a bound, down when it is well below."""
-        rules, level = self._rules, self._rate.level
-        bounds = enumerate((rules.warning, rules.critical))
-        return sum(rate > bound * (rules.over if level > place else 1) for place, bound in bounds)
+        bounds, level = enumerate((RULES.warning, RULES.critical)), self._rate.level
+        return sum(rate > bound * (RULES.over if level > place else 1) for place, bound in bounds)
 
     def _rates(self, rate: float, items: int, codes: Counter[str]) -> tuple[Field, ...]:
         return (
             Field("Rate", f"{rate:.1%}"),
             Field("Items", str(items)),
-            Field("Within", duration(self._rules.window)),
+            Field("Within", duration(RULES.window)),
             Field("Codes", _codes(codes), inline=False),
         )
 
@@ -245,10 +234,10 @@ def _over(kind: str, title: str, lasted: float) -> Alert:
 class EventAlarms:
     """Who the consumer tells what came of batches, and who says to people what follows. `say` is that of `Alerts`."""
 
-    def __init__(self, say: Callable[[Alert], object], clock: Clock, rules: AlarmRules | None = None) -> None:
+    def __init__(self, say: Callable[[Alert], object], clock: Clock) -> None:
         self._say = say
         self._clock = clock
-        self._alarms = Alarms(rules)
+        self._alarms = Alarms()
 
     def processed(self, done: ProcessedBatch) -> None:
         """A batch is in the rows."""

@@ -92,39 +92,41 @@ def read_path(text: str, default_bucket: str = "") -> ObjectLocation:
     rest = text.strip()
     if scheme := _SCHEME.match(rest):
         if scheme[1].lower() not in SCHEMES:
-            raise BatchError(f"path {_safe(text)} begins with {scheme[0]}, expected minio:// or s3://")
+            raise BatchError(f"path {_without_password(text)} begins with {scheme[0]}, expected minio:// or s3://")
         bucket, _, key = rest[scheme.end() :].partition("/")
     else:
         bucket, slash, key = rest.lstrip("/").partition("/")
         if not slash and default_bucket:
             bucket, key = default_bucket, bucket
-    return _place(bucket, key, text)
+    return _location(bucket, key, text)
 
 
 def read_reference(bucket: str, path: str, default_bucket: str = "") -> ObjectLocation:
     """The place of a path for which a bucket may be named apart. Raises BatchError."""
     if not bucket or _SCHEME.match(path.strip()):
         return read_path(path, default_bucket)
-    return _place(bucket.strip(), path.strip().lstrip("/"), path)
+    return _location(bucket.strip(), path.strip().lstrip("/"), path)
 
 
-def _place(bucket: str, key: str, text: str) -> ObjectLocation:
+def _location(bucket: str, key: str, text: str) -> ObjectLocation:
     if not _BUCKET.fullmatch(bucket):
-        raise BatchError(f"path {_safe(text)} has no bucket that could exist, expected bucket/key")
+        raise BatchError(f"path {_without_password(text)} has no bucket that could exist, expected bucket/key")
     if not key:
-        raise BatchError(f"path {_safe(text)} has no key, expected bucket/key")
+        raise BatchError(f"path {_without_password(text)} has no key, expected bucket/key")
     if _UNSPEAKABLE.search(key):
-        raise BatchError(f"path {_safe(text)} has a control character or a backslash in it")
+        raise BatchError(f"path {_without_password(text)} has a control character or a backslash in it")
     if len(key.encode()) > LONGEST_KEY:
-        raise BatchError(f"key of {len(key.encode()):,} bytes in {_safe(text)}, expected at most {LONGEST_KEY:,}")
+        raise BatchError(
+            f"key of {len(key.encode()):,} bytes in {_without_password(text)}, expected at most {LONGEST_KEY:,}"
+        )
     steps = key.split("/")
     # Where objects are files they would lead out of the folder.
     if not steps[0] or ".." in steps or "." in steps:
-        raise BatchError(f"path {_safe(text)} has a step through folders in it, expected only names")
+        raise BatchError(f"path {_without_password(text)} has a step through folders in it, expected only names")
     return ObjectLocation(bucket, key)
 
 
-def _safe(text: str) -> str:
+def _without_password(text: str) -> str:
     """A path for a message: without a password that somebody put into it."""
     _, at, rest = text.rpartition("@")
     return repr(f"…@{rest}"[:120] if at else text[:120])
@@ -154,9 +156,9 @@ def unpack(
     """
     if not body:
         raise BatchError(f"{key}: found 0 bytes, expected a batch", transient=True)
-    said = _said_packed(metadata, key)
+    said = _is_said_packed(metadata, key)
     packed = _is_packed(body, said=said)
-    data = _unpacked(body, key, most, last=last) if packed else body
+    data = _unpack_frames(body, key, most, last=last) if packed else body
     if len(data) > most:
         raise BatchError(f"{key}: found {len(data):,} bytes, expected at most {most:,}")
     notes = (f"{key}: said to be packed with zstd, found plain",) if said and not packed else ()
@@ -170,7 +172,7 @@ def parse(found: UnpackedObject, *, last: bool = False) -> BatchItems:
     """
     key = found.key
     read = _read(found, last=last)
-    batch = _shaped(read.value, key)
+    batch = _items_of(read.value, key)
     return BatchItems(batch.items, (*found.notes, *(f"{key}: {note}" for note in read.notes), *batch.notes))
 
 
@@ -189,7 +191,7 @@ def _read(found: UnpackedObject, *, last: bool) -> JsonReading:
         raise refusal from None
 
 
-def _said_packed(metadata: Mapping[str, str], key: str) -> bool:
+def _is_said_packed(metadata: Mapping[str, str], key: str) -> bool:
     names = {name.lower().removeprefix("x-amz-meta-"): value.strip().lower() for name, value in metadata.items()}
     return (
         names.get("compressed") == "true"
@@ -230,7 +232,7 @@ class _Frames:
         return self._frame.eof
 
 
-def _unpacked(body: bytes, key: str, most: int, *, last: bool) -> bytearray:
+def _unpack_frames(body: bytes, key: str, most: int, *, last: bool) -> bytearray:
     """The body unpacked, for the last time as far as it goes. Raises BatchError."""
     unpacked, frames = bytearray(), _Frames(most)
     try:
@@ -248,7 +250,7 @@ def _unpacked(body: bytes, key: str, most: int, *, last: bool) -> bytearray:
     return unpacked
 
 
-def _shaped(value: object, key: str) -> BatchItems:
+def _items_of(value: object, key: str) -> BatchItems:
     """The items of a document. Raises BatchError."""
     match value:
         case list():
@@ -301,7 +303,7 @@ def row_count(items: Sequence[object]) -> int:
     return sum(map(_rows_of, items))
 
 
-def within(items: list[object], limits: BatchLimits) -> list[object]:
+def bound_items(items: list[object], limits: BatchLimits) -> list[object]:
     """The items; those that are too large are Oversized, without what is too much.
 
     Where all of them together are too large, the largest are.

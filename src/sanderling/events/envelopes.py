@@ -145,7 +145,7 @@ def _event(message: Object, payload: Object, reader: "_Reader") -> EventEnvelope
     kind = message.get("event_type")
     if kind is not None and kind != EVENT_TYPE:
         reader.notes.append(f"event_type is {shown(kind)}, expected {EVENT_TYPE!r}; read all the same")
-    if _found((payload, message), "event_id") is None:
+    if _first_value((payload, message), "event_id") is None:
         reader.notes.append("event_id is missing, took one made from the message")
     version: Version = "1.0" if kind is None else "2.0" if payload.get("brand_name") is not None else "1.1"
     context = reader.context((payload, message))
@@ -176,12 +176,12 @@ class _Reader:
 
     def context(self, places: Sequence[Object]) -> Context:
         """What the message says about all items: each field is that of the first place that has it."""
-        job_id = self._job_id(_found(places, "job_id"))
+        job_id = self._job_id(_first_value(places, "job_id"))
         return Context(
-            event_id=self._event_id(_found(places, "event_id")),
+            event_id=self._event_id(_first_value(places, "event_id")),
             job_id=job_id,
-            project_id=self._project(job_id, _found(places, "project_id")),
-            platform=self._platform(_found(places, "platform")),
+            project_id=self._project(job_id, _first_value(places, "project_id")),
+            platform=self._platform(_first_value(places, "platform")),
             batch_index=self._count("batch_index", places),
             content_count=self._count("content_count", places),
             total_batches=self._count("total_batches", places),
@@ -223,7 +223,7 @@ class _Reader:
         return name
 
     def _count(self, name: str, places: Sequence[Object]) -> int | None:
-        value = _found(places, name)
+        value = _first_value(places, name)
         number = count(value)
         # Below 0 would be read as 0, which is a place of its own.
         if number is None or number > MOST_INDEX or (isinstance(value, int | float) and value < 0):
@@ -233,21 +233,21 @@ class _Reader:
         return number
 
     def _name(self, name: str, places: Sequence[Object]) -> str:
-        value = _found(places, name)
+        value = _first_value(places, name)
         found = text(value).strip()
         if len(found) > LONGEST_NAME or (value is not None and not found and value != ""):
             self.notes.append(f"{name} is {shown(value)}, expected up to {LONGEST_NAME} characters")
         return found[:LONGEST_NAME]
 
     def _moment(self, name: str, places: Sequence[Object]) -> float | None:
-        value = _found(places, name)
+        value = _first_value(places, name)
         found = moment(value)
         if value is not None and found is None:
             self.notes.append(f"{name} is {shown(value)}, expected a time such as 2025-12-06T10:15:30Z")
         return found
 
 
-def _found(places: Sequence[Object], name: str) -> object:
+def _first_value(places: Sequence[Object], name: str) -> object:
     for place in places:
         value = place.get(name)
         if value is not None:
@@ -295,7 +295,7 @@ def is_known(message: bytes | None, identity: BatchIdentity, bucket: str) -> boo
     return identity_of(known, message or b"", bucket).is_same(identity)
 
 
-def renamed(envelope: Envelope, identity: BatchIdentity) -> Envelope:
+def with_own_id(envelope: Envelope, identity: BatchIdentity) -> Envelope:
     """The message with an id of its own, since another batch has that of its event."""
     event = envelope.context.event_id
     told = f"{identity.batch}\0{identity.project or ''}".encode("utf-8", "surrogatepass")

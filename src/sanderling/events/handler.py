@@ -13,14 +13,14 @@ from sanderling.events.batches import (
     ROW_BYTES,
     BatchError,
     UnpackedObject,
+    bound_items,
     parse,
     row_count,
     size_notes,
     unpack,
     weight,
-    within,
 )
-from sanderling.events.envelopes import Envelope, InlineEnvelope, identity_of, is_known, location_of, renamed
+from sanderling.events.envelopes import Envelope, InlineEnvelope, identity_of, is_known, location_of, with_own_id
 from sanderling.events.items import read_result
 from sanderling.events.measures import Measures
 from sanderling.events.rows import process_batch
@@ -167,7 +167,7 @@ class MessageHandler:
                 if not found.replayed:
                     return MessageStep.KNOWN
                 break
-            envelope = renamed(envelope, identity)
+            envelope = with_own_id(envelope, identity)
         message.renamed, message.envelope = message.renamed or envelope is not message.envelope, envelope
         return MessageStep.LOOKED_UP
 
@@ -207,7 +207,7 @@ class MessageHandler:
         if odd:
             self._measures.odd(context.platform, len(items))
             log.warning("batch_is_odd", message=context.event_id, job=context.job_id, notes=odd[:10])
-        bounded = within(items, limits)
+        bounded = bound_items(items, limits)
         total = size + ROW_BYTES * row_count(bounded)
         await self.memory.hold(message.holder, total)
         message.items, message.size = bounded, total

@@ -28,7 +28,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from sanderling.clock import Clock, SystemClock
 from sanderling.engine.handover import HandOverError
-from sanderling.events.crawled import Item, LineError, from_report, platform_of, read_line
+from sanderling.events.crawl_items import Item, LineError, from_report, platform_of, read_line
 from sanderling.events.envelopes import EVENT_TYPE
 from sanderling.events.outbox import DATABASE, OBJECTS, QUEUE, OutboxSender, TopicOfQueue, open_outgoing
 from sanderling.events.producer import USUAL_SIZE, BatchSink, BatchSource, ItemError, SinkRules

@@ -149,15 +149,15 @@ def _interaction(raw: Object, content: Object) -> Interaction:
     if not places:
         return _UNTOUCHED
     return Interaction(
-        views=_counted(places, VIEWS),
-        likes=_counted(places, LIKES),
-        comments=_counted(places, COMMENTS),
-        shares=_counted(places, SHARES),
-        saves=_counted(places, SAVES),
+        views=_first_counter(places, VIEWS),
+        likes=_first_counter(places, LIKES),
+        comments=_first_counter(places, COMMENTS),
+        shares=_first_counter(places, SHARES),
+        saves=_first_counter(places, SAVES),
     )
 
 
-def _counted(places: list[Object], names: Sequence[str]) -> int:
+def _first_counter(places: list[Object], names: Sequence[str]) -> int:
     for place in places:
         found = first_count(place, names)
         if found is not None:
@@ -177,10 +177,10 @@ def _comments(raw: object, post_id: str) -> tuple[Comment, ...]:
         return ()
     read = [_comment(each, post_id, place) for place, each in enumerate(raw) if isinstance(each, dict)]
     found = [comment for comment in read if comment]
-    return tuple(found) if len({comment.id for comment in found}) == len(found) else tuple(_told_apart(found))
+    return tuple(found) if len({comment.id for comment in found}) == len(found) else tuple(_distinguish(found))
 
 
-def _told_apart(comments: Sequence[Comment]) -> Iterator[Comment]:
+def _distinguish(comments: Sequence[Comment]) -> Iterator[Comment]:
     """Each comment once. One that has the id of another, and says something else, has its place behind that id."""
     known: dict[str, Comment] = {}
     for place, comment in enumerate(comments):

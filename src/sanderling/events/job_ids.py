@@ -64,29 +64,29 @@ def parse_job(job_id: object) -> JobId:
     """What the id of a job says. Never raises."""
     raw = job_id.strip() if isinstance(job_id, str) else ""
     if not raw or len(raw) > LONGEST or not raw.isprintable():
-        return _nobodys(raw)
+        return _without_project(raw)
     if _WHOLE_UUID.fullmatch(raw):
-        return _nobodys(raw, dry_run=True)
+        return _without_project(raw, dry_run=True)
     if owned := _OWNED.fullmatch(raw):
-        return _owned(raw, owned[1].lower(), owned[2])
+        return _parse_owned(raw, owned[1].lower(), owned[2])
     # A UUID further on may be the project's, or the job's.
-    return _nobodys(raw) if _WHOLE_UUID.search(raw) else _named(raw)
+    return _without_project(raw) if _WHOLE_UUID.search(raw) else _parse_named(raw)
 
 
-def _nobodys(raw: str, *, dry_run: bool = False) -> JobId:
+def _without_project(raw: str, *, dry_run: bool = False) -> JobId:
     return JobId(None, "", "other", None, dry_run, raw)
 
 
-def _owned(raw: str, project: str, rest: str) -> JobId:
+def _parse_owned(raw: str, project: str, rest: str) -> JobId:
     """A job whose id begins with a UUID."""
     indexed = _INDEXED.fullmatch(rest)
     described, index = (indexed[1] or "", int(indexed[2])) if indexed else (rest, None)
     kind, entity = _kind_of(described)
     if kind == "other" and entity.lower() in DRY_RUNS:
-        return _nobodys(raw, dry_run=True)
+        return _without_project(raw, dry_run=True)
     # Without a kind it takes an entity and an index to tell a job of a project from a dry run.
     if kind == "other" and (not entity or index is None or _WHOLE_UUID.search(entity)):
-        return _nobodys(raw)
+        return _without_project(raw)
     return JobId(project, entity, kind, index, dry_run=False, raw=raw)
 
 
@@ -100,17 +100,17 @@ def _kind_of(described: str) -> tuple[Kind, str]:
     return "other", described
 
 
-def _named(raw: str) -> JobId:
+def _parse_named(raw: str) -> JobId:
     """A job whose project has a name, and not a UUID."""
     *parts, last = raw.split("-")
     index = _INDEXED.fullmatch(last)
     if not index or len(parts) < 2:
-        return _nobodys(raw)
+        return _without_project(raw)
     project, kind, entity = _split(parts)
     if not project or project.lower() in KINDS:
-        return _nobodys(raw)
+        return _without_project(raw)
     if project.lower() in DRY_RUNS or (kind == "other" and entity.lower() in DRY_RUNS):
-        return _nobodys(raw, dry_run=True)
+        return _without_project(raw, dry_run=True)
     return JobId(project, entity, kind, int(index[2]), dry_run=False, raw=raw)
 
 

@@ -26,7 +26,7 @@ from sanderling.clock import Clock
 from sanderling.events.rows import RESULT_KEY, RETRY_KEY
 from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsError, Outbox, OutboxMessage
+from sanderling.stores.analytics import AnalyticsError, MessageOutbox, OutboxMessage
 from sanderling.stores.queue import QueueError, WholeQueue
 from sanderling.stores.topic import Topic, open_topic, unfit
 
@@ -76,7 +76,7 @@ class OutboxSender:
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: MessageOutbox,
         topic: Topic,
         clock: Clock,
         rng: random.Random,

@@ -84,7 +84,7 @@ class BatchSource:
 
     def __post_init__(self) -> None:
         """Raises ValueError if whoever reads our messages would not read what is meant."""
-        if why := _misread(self):
+        if why := _describe_misreading(self):
             raise ValueError(f"batches of the job {self.job_id[:80]!r}: {why}")
 
     @property
@@ -180,7 +180,7 @@ class BatchSink:
 
         Raises ItemError if it cannot be part of a batch; then it was not taken, and nothing else is any the worse.
         """
-        written = _written(item)
+        written = _encode_item(item)
         if not self._waiting:
             self._since = self._clock.now()
             self._news.set()
@@ -305,7 +305,7 @@ class BatchSink:
         self.tally.trouble = why
 
 
-def _misread(source: BatchSource) -> str:
+def _describe_misreading(source: BatchSource) -> str:
     """What would be read otherwise than it is meant; empty if nothing."""
     if not source.project:
         return "it names no project, and none is given"
@@ -336,7 +336,7 @@ def _digest(job_id: str, number: int, plain: bytes) -> str:
     return digest.hexdigest()
 
 
-def _written(item: Mapping[str, object]) -> bytes:
+def _encode_item(item: Mapping[str, object]) -> bytes:
     try:
         written = msgspec.json.encode(item)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:

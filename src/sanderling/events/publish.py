@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sanderling.events.crawled import Item, LineError, read_line
+from sanderling.events.crawl_items import Item, LineError, read_line
 from sanderling.events.producer import LARGEST_ITEM, BatchSink, ItemError
 from sanderling.stores.durable import plainly
 

@@ -69,11 +69,11 @@ class JsonReading(NamedTuple):
 
 def read_json(data: bytes | bytearray) -> JsonReading:
     """The value that these bytes are. Raises JsonError."""
-    plain = _bounded(data)
+    plain = _check_size(data)
     try:
         return JsonReading(_DECODER.decode(plain))
     except UNREADABLE as error:
-        return JsonReading(_patiently(plain, error), (REPAIRED,))
+        return JsonReading(_parse_leniently(plain, error), (REPAIRED,))
 
 
 def read_list(data: bytes | bytearray, *, salvage: bool = False) -> JsonReading:
@@ -81,7 +81,7 @@ def read_list(data: bytes | bytearray, *, salvage: bool = False) -> JsonReading:
 
     Raises DamagedError, too. To `salvage` is to take the members before the damage, if an object is among them.
     """
-    plain = _bounded(data)
+    plain = _check_size(data)
     try:
         return JsonReading(_DECODER.decode(plain))
     except UNREADABLE as error:
@@ -90,11 +90,11 @@ def read_list(data: bytes | bytearray, *, salvage: bool = False) -> JsonReading:
         case b"[":
             return _members(plain, salvage=salvage)
         case b"{":
-            return _listed(plain, strict, salvage=salvage)
-    return JsonReading(_patiently(plain, strict), (REPAIRED,))
+            return _read_object(plain, strict, salvage=salvage)
+    return JsonReading(_parse_leniently(plain, strict), (REPAIRED,))
 
 
-def _bounded(data: bytes | bytearray) -> bytes | bytearray:
+def _check_size(data: bytes | bytearray) -> bytes | bytearray:
     """The bytes without their BOM. Raises JsonError if as values they would fill the memory."""
     # Fewer bytes than that cannot have more, and most bodies have fewer: these need not be counted.
     if len(data) > MOST_MARKS and (found := sum(map(data.count, MARKS))) > MOST_MARKS:
@@ -102,16 +102,16 @@ def _bounded(data: bytes | bytearray) -> bytes | bytearray:
     return data[len(BOM) :] if data.startswith(BOM) else data  # noqa: FURB188 - that copies a bytearray each time
 
 
-def _patiently(data: bytes | bytearray, strict: Exception) -> object:
+def _parse_leniently(data: bytes | bytearray, strict: Exception) -> object:
     """What the bytes are if one is not strict; `strict` says why one cannot be. Raises JsonError."""
-    text = _SURROGATES.sub(_whole, data.decode("utf-8", "replace"))
+    text = _SURROGATES.sub(_replace_half, data.decode("utf-8", "replace"))
     try:
         return json.loads(text, strict=False, parse_constant=_nothing, parse_int=_integer, parse_float=_fraction)
     except (ValueError, RecursionError):
         raise JsonError(f"{len(data):,} bytes that are no JSON: {strict}") from None
 
 
-def _whole(escape: re.Match[str]) -> str:
+def _replace_half(escape: re.Match[str]) -> str:
     return "\\ufffd" if escape[1] else escape[0]
 
 
@@ -128,11 +128,11 @@ def _fraction(digits: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _listed(data: bytes | bytearray, strict: Exception, *, salvage: bool) -> JsonReading:
+def _read_object(data: bytes | bytearray, strict: Exception, *, salvage: bool) -> JsonReading:
     """An object: if it has a list of items, these are read one by one."""
     found: dict[str, object] = {}
     notes: tuple[str, ...] = ()
-    for start, end in _to_the_damage(data) if salvage else _pieces(data):
+    for start, end in _pieces_until_damage(data) if salvage else _pieces(data):
         named = _ITEMS.match(data, start, end)
         if not named:
             continue
@@ -142,11 +142,11 @@ def _listed(data: bytes | bytearray, strict: Exception, *, salvage: bool) -> Jso
     return (
         JsonReading(found, notes)
         if isinstance(found.get("items"), list)
-        else JsonReading(_patiently(data, strict), (REPAIRED,))
+        else JsonReading(_parse_leniently(data, strict), (REPAIRED,))
     )
 
 
-def _to_the_damage(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
+def _pieces_until_damage(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
     """The same as `_pieces`, and what begins before the damage and does not end."""
     rest = _inside(data)
     try:
@@ -187,7 +187,7 @@ def _member(data: bytes | bytearray) -> object:
     except UNREADABLE as error:
         strict = error
     try:
-        return _patiently(data, strict)
+        return _parse_leniently(data, strict)
     except JsonError as error:
         return Unreadable(str(error))
 

@@ -25,7 +25,8 @@ from sanderling.events.modes import LiveModes
 from sanderling.events.rows import Arrival, ProcessedBatch
 from sanderling.executor import Executor
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsStore, OutboxMessage
+from sanderling.stores.analytics import OutboxMessage
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.objects import Objects
 from sanderling.stores.queue import Delivery, Queue
 

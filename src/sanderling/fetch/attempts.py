@@ -114,7 +114,7 @@ class Fetcher:
                     task = following
                     continue
                 return Fetched(following, reply, requests)
-            if outcome.ok and task.attempt > 1:
+            if task.attempt > 1 and outcome.ok:
                 self._limiter.refund_retry(task.host)  # a retry that was worth it costs nothing
             wait = self._retry_in(task, outcome)
             if wait is None:
@@ -187,7 +187,7 @@ class Fetcher:
             raise
         lesson = self._lesson(outcome, reply, self._clock.now() - started)
         unsent = outcome.unsent
-        if unsent or (task.blame is not None and (task.blame.failures or not outcome.ok)):  # else it says nothing
+        if unsent or (task.blame is not None and (task.blame.failures or not outcome.code.ok)):  # else it says nothing
             lesson = msgspec.structs.replace(lesson, blame=task.blame, unsent=unsent)
         self._limiter.feedback(permit, lesson)
         return outcome, reply

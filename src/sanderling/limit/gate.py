@@ -6,9 +6,10 @@ serial numbers: a permit belongs if its own is higher. *Probe*: the one request 
 half-open or a strategy drains; it is a lease that runs out, so a caller that vanishes cannot hold it for ever.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
+from typing import Self
 
 from sanderling.clock import Timer
 from sanderling.limit.breaker import Breaker, BreakerRules, State, improbable
@@ -43,45 +44,31 @@ class GateRules:
         return replace(self, pace=self.pace.capped(cap.rps), cap=cap)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Gate(Lane):
     """One host's state. What a host never needed is never made: an idle one is a few hundred bytes."""
 
-    __slots__ = (
-        "_rules",
-        "allowance",
-        "breaker",
-        "budget",
-        "excused",
-        "host",
-        "line",
-        "not_before",
-        "probe",
-        "probe_until",
-        "rejected",
-        "strategy",
-        "timer",
-        "vouched",
-        "wanted",
-    )
+    host: str = field(kw_only=True)
+    _rules: GateRules = field(kw_only=True)
+    not_before: float = field(kw_only=True)
+    strategy: Strategy | None = None
+    breaker: Breaker | None = None
+    budget: Budget | None = None
+    line: Line | None = None
+    wanted: int = 0  # callers who wait, in this line or on their way to it
+    timer: tuple[Timer, float] | None = None  # and when it fires
+    allowance: tuple[float, float] | None = None  # the pace that rate headers gave, and until when
+    rejected: int = 0
+    excused: int = 0  # failed requests of items that were answered later
+    vouched: bool = False  # whether it has answered in an earlier life
+    probe: int = 0  # serial of the probe that is out
+    probe_until: float = 0.0
 
-    def __init__(self, host: str, rules: GateRules, now: float) -> None:
-        pace = rules.pace
-        super().__init__(now, 1 / pace.initial_rps, pace.slack(pace.initial_rps))
-        self.host = host
-        self._rules = rules
-        self.strategy: Strategy | None = None
-        self.breaker: Breaker | None = None
-        self.budget: Budget | None = None
-        self.line: Line | None = None
-        self.wanted = 0  # callers who wait, in this line or on their way to it
-        self.timer: tuple[Timer, float] | None = None  # and when it fires
-        self.allowance: tuple[float, float] | None = None  # the pace that rate headers gave, and until when
-        self.not_before = now
-        self.rejected = 0
-        self.excused = 0  # failed requests of items that were answered later
-        self.vouched = False  # whether it has answered in an earlier life
-        self.probe = 0  # serial of the probe that is out
-        self.probe_until = 0.0
+    @classmethod
+    def of(cls, host: str, rules: GateRules, now: float) -> Self:
+        """The gate of a host that is met now."""
+        rate = rules.pace.initial_rps
+        return cls(now, 1 / rate, rules.pace.slack(rate), host=host, _rules=rules, not_before=now)
 
     @property
     def rate(self) -> float:

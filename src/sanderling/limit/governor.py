@@ -7,6 +7,7 @@ refusal, nothing but one probe at a time. What follows from each objection is in
 all, in `noise`.
 """
 
+from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from math import ceil, inf
 
@@ -50,51 +51,39 @@ class Mode(Enum):
 PHASES = {Mode.GROW: Phase.GROWING, Mode.CRUISE: Phase.CRUISING, Mode.TEST: Phase.TESTING}
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Governor:
     """One host's learned rate. `rate`, `hold`, `single` and the lane's `room` are its orders; the gate obeys them."""
 
-    __slots__ = (
-        "_before",
-        "_began",
-        "_believed",
-        "_blamed",
-        "_good",
-        "_latency",
-        "_meeting",
-        "_noise",
-        "_passed",
-        "_restore",
-        "_rules",
-        "_served",
-        "_since",
-        "_trials",
-        "_usual_failures",
-        "ceiling",
-        "hold",
-        "mode",
-        "rate",
-    )
+    _rules: PaceRules
+    lane: InitVar[Lane]
+    _began: float
+    rate: float
+    ceiling: float | None = None
+    hold: float = field(init=False)
+    mode: Mode = Mode.GROW
+    _passed: float = field(init=False)
+    _restore: float = field(init=False)
+    _before: float = 0.0  # the rate before this one,
+    _since: float = field(init=False)  # which holds since then
+    _meeting: bool = True  # until the first objection of any kind, or a ceiling that was known before
+    _latency: Latency = field(default_factory=lambda: Latency(SLOW_SHARE))
+    _trials: Trials | None = None  # a host that never objects needs no record
+    _noise: Noise | None = None
+    _believed: float = 0.0  # the rate at which noise was first taken for noise
+    _good: float = 0.0  # the last rate that was used and held,
+    _served: float = 0.0  # and what was served a second, of late
+    _usual_failures: float = 0.0  # the share of answers that fail however little we ask
+    _blamed: float = 0.0  # the share that made us ask less
 
     counts_refusals = False  # a refusal is how this strategy learns; a drain lets one request through at most anyway
     trusts_503 = True
 
-    def __init__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> None:
-        self._rules = rules
-        self.rate = self._passed = self._restore = rate
-        self.ceiling: float | None = None
-        self.hold = self._began = self._since = now
-        self._before = 0.0  # the rate before this one, which holds since then
-        self.mode = Mode.GROW
-        self._meeting = True  # until the first objection of any kind, or a ceiling that was known before
-        self._latency = Latency(SLOW_SHARE)
-        self._trials: Trials | None = None  # a host that never objects needs no record
-        self._noise: Noise | None = None
-        self._believed = 0.0  # the rate at which noise was first taken for noise
-        self._good = self._served = 0.0  # the last rate that was used and held, and what was served a second, of late
-        self._usual_failures = 0.0  # the share of answers that fail however little we ask
-        self._blamed = 0.0  # the share that made us ask less
+    def __post_init__(self, lane: Lane) -> None:
+        self._passed = self._restore = self.rate
+        self.hold = self._since = self._began
         lane.room = FIRST_ROOM
-        lane.open_window(now, WINDOW)
+        lane.open_window(self._began, WINDOW)
 
     @property
     def single(self) -> bool:

@@ -6,6 +6,7 @@ were, window by window, so that a strategy is asked once per window and not once
 """
 
 from array import array
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,6 +34,7 @@ class Owner(Protocol):
     def _charge(self, permit: "Permit", cost: float) -> None: ...
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Lane:
     """When the next request may leave, and what the last ones were answered.
 
@@ -40,46 +42,31 @@ class Lane:
     `calm`: a success needs no more than to be counted, until the window closes.
     """
 
-    __slots__ = (
-        "_next",
-        "_ring",
-        "calm",
-        "closes",
-        "delivered",
-        "delivered_before",
-        "ended",
-        "epoch",
-        "failed",
-        "fresh",
-        "generation",
-        "interval",
-        "left",
-        "mean",
-        "opened",
-        "plain",
-        "ready",
-        "room",
-        "sent_before",
-        "serial",
-        "slack",
-        "stragglers",
-    )
+    ready: float  # when the next request may leave
+    interval: float
+    slack: float  # seconds ahead of an even pace that a request may leave
+    left: float = -inf  # when the last request did
+    serial: int = 0  # permits given,
+    ended: int = 0  # reported or released,
+    delivered: int = 0  # and answered with "served"
+    epoch: int = 0  # serial of the last permit before the rate fell,
+    generation: int = 0  # and before the breaker moved
+    room: int = AMPLE_ROOM  # how many may be in flight: more would only wait at the host
+    stragglers: int = 0  # of those, that were out for so long that they count no more
+    plain: bool = True
+    calm: bool = False
+    mean: float = 0.0  # latency, smoothed; 0 before the first
+    opened: float = 0.0  # when this window did,
+    closes: float = 0.0  # when it is to be judged, and what was seen before it and in it
+    sent_before: int = 0
+    delivered_before: int = 0
+    failed: int = 0
+    fresh: int = 0
+    _ring: "array[float]" = field(default_factory=lambda: array("f"))
+    _next: int = 0
 
-    def __init__(self, ready: float, interval: float, slack: float) -> None:
-        self.ready = ready  # when the next request may leave
-        self.interval = interval
-        self.slack = slack  # seconds ahead of an even pace that a request may leave
-        self.left = -inf  # when the last request did
-        self.serial = self.ended = self.delivered = 0  # permits given, reported or released, answered with "served"
-        self.epoch = self.generation = 0  # serials of the last permit before the rate fell, and the breaker moved
-        self.room = AMPLE_ROOM  # how many may be in flight: more would only wait at the host
-        self.stragglers = 0  # of those, that were out for so long that they count no more
-        self.plain = True
-        self.calm = False
-        self.mean = 0.0  # latency, smoothed; 0 before the first
-        self._ring = array("f")
-        self._next = 0
-        self.open_window(ready, 0.0)
+    def __post_init__(self) -> None:
+        self.open_window(self.ready, 0.0)
 
     @property
     def has_room(self) -> bool:

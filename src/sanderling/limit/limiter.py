@@ -146,7 +146,7 @@ class Limiter:
     def is_down(self, host: str) -> bool:
         """Whether the circuit of `host` has opened, and no probe has closed it yet."""
         gate = self._gates.get(host)
-        return gate is not None and gate.state is not State.CLOSED
+        return gate is not None and gate.breaker is not None and gate.breaker.state is not State.CLOSED
 
     def most_failures(self, host: str) -> int:
         """How many failures in a row of one item are improbable at `host`, by what its other items have shown."""

@@ -139,7 +139,7 @@ class Registry:
     def _meet(self, key: str, kind: str, beside: Sequence[Gate] = ()) -> Gate:
         now = self._now()
         self._make_room(now, beside)
-        gate = self._among(key)[key] = Gate(key, self._rules_of(key, kind), now)
+        gate = self._among(key)[key] = Gate.of(key, self._rules_of(key, kind), now)
         self._round.append(gate)
         if (stone := self._tombstones.exhume(key)) is not None:
             gate.recall(stone, now)

@@ -70,7 +70,7 @@ class Unpaced:
 
     def _gate(self, host: str) -> Gate:
         if host not in self._gates:
-            self._gates[host] = Gate(host, self._rules, self._clock.now())
+            self._gates[host] = Gate.of(host, self._rules, self._clock.now())
         return self._gates[host]
 
     # What a permit asks of whoever gave it.

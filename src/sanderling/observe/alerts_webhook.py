@@ -4,7 +4,7 @@ A webhook's URL is a secret: whoever has it can write there. It is in no message
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -193,7 +193,6 @@ def rfc3339(at: float) -> str:
 
 _PLACE = re.compile(r"\{([a-z_]+)\}")
 PLACES = {"title", "text", "level", "kind", "time"}
-DEEPEST = 20
 
 
 class Template:
@@ -201,10 +200,11 @@ class Template:
 
     def __init__(self, text: str) -> None:
         try:
-            self._message: object = msgspec.json.decode(text)
+            msgspec.json.decode(text)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise ValueError(f"the template of alerts is no JSON: {error}") from None
-        used = {place for said in _texts(self._message, DEEPEST) for place in _PLACE.findall(said)}
+        self._json = text  # in which a brace is followed by a letter only within a text
+        used = set(_PLACE.findall(text))
         if unknown := used - PLACES:
             raise ValueError(f"the template of alerts has {sorted(unknown)}, expected some of {sorted(PLACES)}")
         if not used & {"title", "text"}:
@@ -219,30 +219,6 @@ class Template:
             "kind": alert.kind,
             "time": rfc3339(at),
         }
-        return msgspec.json.encode(_filled(self._message, values))
-
-
-def _texts(value: object, room: int) -> Iterator[str]:
-    if room == 0:
-        raise ValueError(f"the template of alerts is nested more than {DEEPEST} deep")
-    match value:
-        case str():
-            yield value
-        case list():
-            for item in value:
-                yield from _texts(item, room - 1)
-        case dict():
-            for item in value.values():
-                yield from _texts(item, room - 1)
-
-
-def _filled(value: object, values: Mapping[str, str]) -> object:
-    match value:
-        case str():
-            # In one pass, so that a title of "{text}" stays what it is.
-            return _PLACE.sub(lambda place: _sound(values[place[1]]), value)
-        case list():
-            return [_filled(item, values) for item in value]
-        case dict():
-            return {key: _filled(item, values) for key, item in value.items()}
-    return value
+        escaped = {name: msgspec.json.encode(_sound(value)).decode()[1:-1] for name, value in values.items()}
+        # In one pass, so that a title of "{text}" stays what it is.
+        return _PLACE.sub(lambda place: escaped[place[1]], self._json).encode()

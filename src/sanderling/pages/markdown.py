@@ -58,11 +58,171 @@ class _Page:
         """The table of data whose cell is open; a cell is a single line, and knows no blocks."""
         return self.tables[-1] if self.tables else None
 
-    def part(self) -> None:
+    def part(self, _: str = "") -> None:
         """End the block that is being written; inside a cell, only part the words."""
         if self.table:
             self.prose.line.append(" ")
         elif self.prose.line:
+            self.prose.flush()
+
+    # One for each tag, given the attributes as they were written.
+
+    def end_heading(self, _: str) -> None:
+        self.part()
+        self.prose.level = 0
+
+    def open_link(self, raw: str) -> None:
+        href = attributes(raw).get("href", "")
+        # A link into the page itself leads nowhere from a text.
+        self.prose.begin(LINK, "" if href[:1] in ("", "#") else self.absolute(href) or "")
+
+    def show_image(self, raw: str) -> None:
+        found = attributes(raw)
+        alt = found.get("alt", "")
+        # Pages that load images late keep the true address elsewhere.
+        url = self.absolute(found.get("data-src") or found.get("src") or "")
+        if url:
+            self.prose.image(alt, url)
+        elif alt:
+            self.prose.say(alt)
+
+    def line_break(self, _: str) -> None:
+        self.prose.line.append(" " if self.table else BREAK)
+
+    def draw_rule(self, _: str) -> None:
+        self.part()
+        self.prose.write(["***"])
+
+    def open_quote(self, _: str) -> None:
+        self.part()
+        self.prose.enter("> ", "> ")
+
+    def close_box(self, _: str) -> None:
+        self.part()
+        if not self.table:
+            self.prose.leave()
+
+    def bullets(self, _: str) -> None:
+        self.part()
+        self.lists.append(_Sequence())
+
+    def numbers(self, raw: str) -> None:
+        self.part()
+        start = attributes(raw).get("start", "1") if raw else "1"
+        self.lists.append(_Sequence(int(start) if re.fullmatch(r"[0-9]{1,9}", start) else 1))
+
+    def end_list(self, _: str) -> None:
+        self.part()
+        self.lists.pop()
+
+    def open_item(self, _: str) -> None:
+        self.part()
+        if self.table:
+            return
+        this = self.lists[-1] if self.lists else _Sequence()
+        marker = "- " if this.number is None else f"{this.number}. "
+        # A list that begins with another number than 1 may not follow a paragraph directly.
+        tight = this.begun or (self.prose.in_item and this.number in (None, 1))
+        self.prose.enter(marker, " " * len(marker), tight=tight)
+        this.begun = True
+        if this.number is not None:
+            this.number += 1
+
+    def open_term(self, _: str) -> None:
+        self.part()
+        self.prose.begin(STRONG)
+
+    def end_term(self, _: str) -> None:
+        self.prose.end(STRONG)
+        self.part()
+
+    def open_meaning(self, _: str) -> None:
+        self.part()
+        if not self.table:
+            self.prose.enter("- ", "  ")
+
+    def open_span(self, _: str) -> None:
+        self.code, self.depth, self.actions = [], 1, _IN_CODE
+
+    def block_of_code(self, raw: str) -> None:
+        self.part()
+        self.code, self.depth, self.actions, self.language = [], 1, _IN_PRE, _language(raw)
+
+    def go_deeper(self, _: str) -> None:
+        self.depth += 1
+
+    def end_span(self, _: str) -> None:
+        self.depth -= 1
+        if not self.depth:
+            self.prose.code("".join(self.code or ()))
+            self.code, self.actions = None, _ACTIONS
+
+    def end_block_of_code(self, _: str) -> None:
+        self.depth -= 1
+        if self.depth:
+            return
+        # The first line break after <pre> is not part of it.
+        text = "".join(self.code or ()).replace("\r\n", "\n").replace("\r", "\n").removeprefix("\n").rstrip()
+        if text:
+            self.prose.write_code(text, self.language)
+        self.code, self.actions = None, _ACTIONS
+
+    def name_language(self, raw: str) -> None:
+        self.language = self.language or _language(raw)
+
+    def break_in_code(self, _: str) -> None:
+        if self.code is not None:
+            self.code.append("\n")
+
+    def open_table(self, _: str) -> None:
+        self.part()
+        self.tables.append(_Table())
+
+    def open_layout(self, _: str) -> None:
+        self.part()
+        self.tables.append(None)
+
+    def open_row(self, _: str) -> None:
+        self.part()
+        if self.table:
+            self.table.rows.append([])
+
+    def open_cell(self, raw: str) -> None:
+        self.part()
+        if self.table:
+            span = attributes(raw).get("colspan", "1") if "colspan" in raw else "1"
+            self.table.span = min(int(span), WIDEST) if re.fullmatch(r"[1-9][0-9]{0,3}", span) else 1
+            self.table.rows = self.table.rows or [[]]
+
+    def end_cell(self, _: str) -> None:
+        if self.table:
+            text = self.prose.taken().replace(BREAK, " ").replace("|", "\\|")
+            self.table.rows[-1] += [text.strip()] + [""] * (self.table.span - 1)
+        else:
+            self.part()
+
+    def end_caption(self, _: str) -> None:
+        if self.table:
+            self.table.caption = self.prose.taken().replace(BREAK, " ")
+        else:
+            self.part()
+
+    def end_table(self, _: str) -> None:
+        table = self.tables.pop()
+        if not table:
+            self.part()
+            return
+        if self.table:
+            return
+        self.prose.flush()
+        if table.caption:
+            self.prose.write([table.caption])
+        rows = [row for row in table.rows if any(row)]
+        if any(len(row) > 1 for row in rows):
+            self.prose.write(_lines(rows))
+            return
+        for (cell,) in rows:
+            self.prose.line.append(cell)
             self.prose.flush()
 
 
@@ -87,21 +247,12 @@ def render(events: Iterable[Event], absolute: Callable[[str], str | None]) -> st
     return "".join(page.prose.blocks)
 
 
-def _part(page: _Page, _: str) -> None:
-    page.part()
-
-
 def _heading(level: int) -> Action:
     def opened(page: _Page, _: str) -> None:
         page.part()
         page.prose.level = level
 
     return opened
-
-
-def _end_heading(page: _Page, _: str) -> None:
-    page.part()
-    page.prose.level = 0
 
 
 def _begin(mark: str) -> Action:
@@ -112,190 +263,9 @@ def _end(mark: str) -> Action:
     return lambda page, _: page.prose.end(mark)
 
 
-def _link(page: _Page, raw: str) -> None:
-    href = attributes(raw).get("href", "")
-    # A link into the page itself leads nowhere from a text.
-    page.prose.begin(LINK, "" if href[:1] in ("", "#") else page.absolute(href) or "")
-
-
-def _image(page: _Page, raw: str) -> None:
-    found = attributes(raw)
-    alt = found.get("alt", "")
-    # Pages that load images late keep the true address elsewhere.
-    url = page.absolute(found.get("data-src") or found.get("src") or "")
-    if url:
-        page.prose.image(alt, url)
-    elif alt:
-        page.prose.say(alt)
-
-
-def _break(page: _Page, _: str) -> None:
-    page.prose.line.append(" " if page.table else BREAK)
-
-
-def _rule(page: _Page, _: str) -> None:
-    page.part()
-    page.prose.write(["***"])
-
-
-def _quote(page: _Page, _: str) -> None:
-    page.part()
-    page.prose.enter("> ", "> ")
-
-
-def _leave(page: _Page, _: str) -> None:
-    page.part()
-    if not page.table:
-        page.prose.leave()
-
-
-def _list(page: _Page, _: str) -> None:
-    page.part()
-    page.lists.append(_Sequence())
-
-
-def _numbered(page: _Page, raw: str) -> None:
-    page.part()
-    start = attributes(raw).get("start", "1") if raw else "1"
-    page.lists.append(_Sequence(int(start) if re.fullmatch(r"[0-9]{1,9}", start) else 1))
-
-
-def _end_list(page: _Page, _: str) -> None:
-    page.part()
-    page.lists.pop()
-
-
-def _item(page: _Page, _: str) -> None:
-    page.part()
-    if page.table:
-        return
-    this = page.lists[-1] if page.lists else _Sequence()
-    marker = "- " if this.number is None else f"{this.number}. "
-    # A list that begins with another number than 1 may not follow a paragraph directly.
-    tight = this.begun or (page.prose.in_item and this.number in (None, 1))
-    page.prose.enter(marker, " " * len(marker), tight=tight)
-    this.begun = True
-    if this.number is not None:
-        this.number += 1
-
-
-def _term(page: _Page, _: str) -> None:
-    page.part()
-    page.prose.begin(STRONG)
-
-
-def _end_term(page: _Page, _: str) -> None:
-    page.prose.end(STRONG)
-    page.part()
-
-
-def _meaning(page: _Page, _: str) -> None:
-    page.part()
-    if not page.table:
-        page.prose.enter("- ", "  ")
-
-
-def _span(page: _Page, _: str) -> None:
-    page.code, page.depth, page.actions = [], 1, _IN_CODE
-
-
-def _block_of_code(page: _Page, raw: str) -> None:
-    page.part()
-    page.code, page.depth, page.actions, page.language = [], 1, _IN_PRE, _language(raw)
-
-
-def _deeper(page: _Page, _: str) -> None:
-    page.depth += 1
-
-
-def _end_span(page: _Page, _: str) -> None:
-    page.depth -= 1
-    if not page.depth:
-        page.prose.code("".join(page.code or ()))
-        page.code, page.actions = None, _ACTIONS
-
-
-def _end_block_of_code(page: _Page, _: str) -> None:
-    page.depth -= 1
-    if page.depth:
-        return
-    # The first line break after <pre> is not part of it.
-    text = "".join(page.code or ()).replace("\r\n", "\n").replace("\r", "\n").removeprefix("\n").rstrip()
-    if text:
-        page.prose.write_code(text, page.language)
-    page.code, page.actions = None, _ACTIONS
-
-
-def _name_language(page: _Page, raw: str) -> None:
-    page.language = page.language or _language(raw)
-
-
-def _break_in_code(page: _Page, _: str) -> None:
-    if page.code is not None:
-        page.code.append("\n")
-
-
 def _language(raw: str) -> str:
     found = _LANGUAGE.search(attributes(raw).get("class", "")) if raw else None
     return found[1] if found else ""
-
-
-def _table(page: _Page, _: str) -> None:
-    page.part()
-    page.tables.append(_Table())
-
-
-def _layout(page: _Page, _: str) -> None:
-    page.part()
-    page.tables.append(None)
-
-
-def _row(page: _Page, _: str) -> None:
-    page.part()
-    if page.table:
-        page.table.rows.append([])
-
-
-def _cell(page: _Page, raw: str) -> None:
-    page.part()
-    if page.table:
-        span = attributes(raw).get("colspan", "1") if "colspan" in raw else "1"
-        page.table.span = min(int(span), WIDEST) if re.fullmatch(r"[1-9][0-9]{0,3}", span) else 1
-        page.table.rows = page.table.rows or [[]]
-
-
-def _end_cell(page: _Page, _: str) -> None:
-    if page.table:
-        text = page.prose.taken().replace(BREAK, " ").replace("|", "\\|")
-        page.table.rows[-1] += [text.strip()] + [""] * (page.table.span - 1)
-    else:
-        page.part()
-
-
-def _end_caption(page: _Page, _: str) -> None:
-    if page.table:
-        page.table.caption = page.prose.taken().replace(BREAK, " ")
-    else:
-        page.part()
-
-
-def _end_table(page: _Page, _: str) -> None:
-    table = page.tables.pop()
-    if not table:
-        page.part()
-        return
-    if page.table:
-        return
-    page.prose.flush()
-    if table.caption:
-        page.prose.write([table.caption])
-    rows = [row for row in table.rows if any(row)]
-    if any(len(row) > 1 for row in rows):
-        page.prose.write(_lines(rows))
-        return
-    for (cell,) in rows:
-        page.prose.line.append(cell)
-        page.prose.flush()
 
 
 def _lines(rows: list[list[str]]) -> list[str]:
@@ -308,34 +278,42 @@ def _lines(rows: list[list[str]]) -> list[str]:
 
 
 _ACTIONS: Actions = {
-    **{name: _part for block in BLOCKS for name in (block, f"/{block}")},
+    **{name: _Page.part for block in BLOCKS for name in (block, f"/{block}")},
     **{f"h{level}": _heading(level) for level in range(1, 7)},
-    **{f"/h{level}": _end_heading for level in range(1, 7)},
+    **{f"/h{level}": _Page.end_heading for level in range(1, 7)},
     **{name: _begin(mark) for name, mark in _MARKS.items()},
     **{f"/{name}": _end(mark) for name, mark in _MARKS.items()},
-    **dict.fromkeys(_CODE, _span),
-    **dict.fromkeys(("td", "th"), _cell),
-    **dict.fromkeys(("/td", "/th"), _end_cell),
-    **dict.fromkeys(("ul", "menu", "dir"), _list),
-    **dict.fromkeys(("/ul", "/ol", "/menu", "/dir"), _end_list),
-    **dict.fromkeys(("/li", "/dd", "/blockquote"), _leave),
-    "a": _link,
+    **dict.fromkeys(_CODE, _Page.open_span),
+    **dict.fromkeys(("td", "th"), _Page.open_cell),
+    **dict.fromkeys(("/td", "/th"), _Page.end_cell),
+    **dict.fromkeys(("ul", "menu", "dir"), _Page.bullets),
+    **dict.fromkeys(("/ul", "/ol", "/menu", "/dir"), _Page.end_list),
+    **dict.fromkeys(("/li", "/dd", "/blockquote"), _Page.close_box),
+    "a": _Page.open_link,
     "/a": _end(LINK),
-    "img": _image,
-    "br": _break,
-    "hr": _rule,
-    "blockquote": _quote,
-    "ol": _numbered,
-    "li": _item,
-    "dt": _term,
-    "/dt": _end_term,
-    "dd": _meaning,
-    "pre": _block_of_code,
-    "table": _table,
-    "layout": _layout,
-    "tr": _row,
-    "/caption": _end_caption,
-    "/table": _end_table,
+    "img": _Page.show_image,
+    "br": _Page.line_break,
+    "hr": _Page.draw_rule,
+    "blockquote": _Page.open_quote,
+    "ol": _Page.numbers,
+    "li": _Page.open_item,
+    "dt": _Page.open_term,
+    "/dt": _Page.end_term,
+    "dd": _Page.open_meaning,
+    "pre": _Page.block_of_code,
+    "table": _Page.open_table,
+    "layout": _Page.open_layout,
+    "tr": _Page.open_row,
+    "/caption": _Page.end_caption,
+    "/table": _Page.end_table,
 }
-_IN_CODE: Actions = {**dict.fromkeys(_CODE, _deeper), **dict.fromkeys((f"/{name}" for name in _CODE), _end_span)}
-_IN_PRE: Actions = {"code": _name_language, "br": _break_in_code, "pre": _deeper, "/pre": _end_block_of_code}
+_IN_CODE: Actions = {
+    **dict.fromkeys(_CODE, _Page.go_deeper),
+    **dict.fromkeys((f"/{name}" for name in _CODE), _Page.end_span),
+}
+_IN_PRE: Actions = {
+    "code": _Page.name_language,
+    "br": _Page.break_in_code,
+    "pre": _Page.go_deeper,
+    "/pre": _Page.end_block_of_code,
+}

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from sanderling.apis.polled import Activity, PolledSource, TargetName
 from sanderling.clock import Clock
 from sanderling.observe import logs
-from sanderling.polling.books import Books
-from sanderling.polling.entries import Entry
 from sanderling.polling.measures import Measures
 from sanderling.polling.settings import OFF, PollingSettings
+from sanderling.polling.target_sync import TargetSync
+from sanderling.polling.targets import ScheduledTarget
 from sanderling.stores.documents import MOST_ROWS, SourceRow
 from sanderling.stores.polling import PollingStoreError
 
@@ -22,12 +22,12 @@ log = logs.get(__name__)
 class ActivityWatch:
     """Accelerates what is active, and nothing else: what is current may be over, or not have begun."""
 
-    def __init__(self, source: PolledSource, books: Books, clock: Clock, measures: Measures) -> None:
+    def __init__(self, source: PolledSource, sync: TargetSync, clock: Clock, measures: Measures) -> None:
         self.event: str | None = None  # the one that is on, once that is known
         self.settings = OFF  # until there are some
         self.activity = Activity()
         self._source = source
-        self._books = books
+        self._sync = sync
         self._clock = clock
         self._measures = measures
         self._ours: dict[TargetName, int] = {}  # what we accelerated, and its id
@@ -62,7 +62,7 @@ class ActivityWatch:
         except (PollingStoreError, TimeoutError) as error:
             log.warning("activity_unknown", why=str(error) or "the database does not answer")
             for name, number in self._ours.items():
-                entry = self._books.schedule.entries.get(number)
+                entry = self._sync.schedule.entries.get(number)
                 if entry is not None:
                     self._renew(entry, name, settings)
         finally:
@@ -87,7 +87,7 @@ class ActivityWatch:
         for table in self._source.watched:
             after, seen = "", 0
             while seen < MOST_ROWS:
-                page = await self._books.store.rows(table, event=event, after=after, most=PAGE)
+                page = await self._sync.store.rows(table, event=event, after=after, most=PAGE)
                 for row in page:
                     yield row
                 seen += len(page)
@@ -101,27 +101,27 @@ class ActivityWatch:
             self._ours[name] = entry.id
             self._renew(entry, name, settings)
 
-    def _renew(self, entry: Entry, name: TargetName, settings: PollingSettings) -> None:
+    def _renew(self, entry: ScheduledTarget, name: TargetName, settings: PollingSettings) -> None:
         now, interval = self._clock.now(), settings.active.get(name.kind, 0.0)
-        if interval > 0 and self._books.schedule.accelerate(entry, interval, now, now + settings.lease):
+        if interval > 0 and self._sync.schedule.accelerate(entry, interval, now, now + settings.lease):
             self._measures.promoted("active")
             log.info("target_accelerated", kind=name.kind, target=name.source_id, seconds=interval)
-            self._books.woken()
-        self._books.note(entry)
+            self._sync.woken()
+        self._sync.note(entry)
 
     def _slow_down(self, name: TargetName) -> None:
         number = self._ours.pop(name, None)
-        entry = None if number is None else self._books.schedule.entries.get(number)
-        if entry is not None and self._books.schedule.slow_down(entry, self._clock.now()):
+        entry = None if number is None else self._sync.schedule.entries.get(number)
+        if entry is not None and self._sync.schedule.slow_down(entry, self._clock.now()):
             log.info("target_slowed_down", kind=name.kind, target=name.source_id, seconds=entry.usual)
-            self._books.note(entry)
+            self._sync.note(entry)
 
-    async def _entry(self, name: TargetName) -> Entry | None:
+    async def _entry(self, name: TargetName) -> ScheduledTarget | None:
         """The target in memory, taken in if it was not; None if it is not to be polled."""
-        known = self._books.schedule.entries.get(self._ours.get(name, -1))
+        known = self._sync.schedule.entries.get(self._ours.get(name, -1))
         if known is not None:
             return known
-        target = await self._books.store.find(name.kind, name.source_id)
+        target = await self._sync.store.find(name.kind, name.source_id)
         if target is None or not target.wanted:
             return None
-        return self._books.schedule.entries.get(target.id) or self._books.enter(target)
+        return self._sync.schedule.entries.get(target.id) or self._sync.enter(target)

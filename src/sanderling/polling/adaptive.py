@@ -14,6 +14,9 @@ same among ten targets and among a million.
 
 from math import exp, inf, isfinite, log, sqrt
 
+from sanderling.polling.settings import OFF, PollingSettings
+from sanderling.polling.targets import ScheduledTarget
+
 DECAY = 0.97  # of counts, per run: what was seen 23 runs ago counts half
 MOST_POLLS = 1 / (1 - DECAY)  # to which the count of runs grows
 SHORTEST_GAP = 0.001  # seconds
@@ -48,7 +51,7 @@ def rate(polls: float, hits: float, gap: float) -> float:
     return -log((unchanged + 0.5) / (polls + 1)) / max(SHORTEST_GAP, gap)
 
 
-class Shares:
+class IntervalShares:
     """The intervals of all adaptive targets, by the root of the rate at which each changes.
 
     Whoever polls adds every target once, and moves it when its rate is estimated anew. Together they are asked for
@@ -61,7 +64,7 @@ class Shares:
         self.tune(budget, fastest, slowest)
 
     def __repr__(self) -> str:
-        return f"<Shares: {self._targets} targets, {self.frequency:.3g} of {self._budget:g} requests a second>"
+        return f"<IntervalShares: {self._targets} targets, {self.frequency:.3g} of {self._budget:g} requests a second>"
 
     def tune(self, budget: float, fastest: float, slowest: float) -> None:
         """Share that many requests a second, at intervals within these bounds."""
@@ -140,6 +143,57 @@ class Shares:
     def _sum(self, level: float) -> float:
         counted = zip(self._counts, SCALE, strict=True)
         return sum(count * self._share(level, value) for count, value in counted if count)
+
+
+class Adapter:
+    """Knows how often targets change. Those whose interval an admin has set, or that are live, are left alone."""
+
+    def __init__(self) -> None:
+        self._settings = OFF
+        self._shares: IntervalShares | None = None  # None without a budget
+        self._seen: dict[int, tuple[float, float]] = {}  # root of the rate, and mean gap
+
+    def tune(self, settings: PollingSettings) -> None:
+        """Share what the settings say."""
+        before, self._settings = self._settings, settings
+        if settings.budget <= 0:
+            self._shares = None
+            self._seen.clear()
+        elif self._shares is None:
+            self._shares = IntervalShares(settings.budget, settings.fastest, settings.slowest)
+        elif settings != before:
+            self._shares.tune(settings.budget, settings.fastest, settings.slowest)
+
+    def ran(self, entry: ScheduledTarget, since: float, *, changed: bool) -> None:
+        """Learn from a run, so many seconds after the one before."""
+        if entry.fixed:
+            self.forget(entry.id)
+        if entry.fixed or entry.until is not None:
+            return
+        entry.polls, entry.hits = counted(entry.polls, entry.hits, changed=changed)
+        if self._shares is None:
+            return
+        root, gap = self._seen.get(entry.id, (None, entry.usual))
+        gap = averaged(gap, since, entry.polls)
+        learned = sqrt(rate(entry.polls, entry.hits, gap))
+        if root is None:
+            self._shares.add(learned)
+        else:
+            self._shares.move(root, learned)
+        self._seen[entry.id] = learned, gap
+
+    def forget(self, number: int) -> None:
+        """A target is no more, or not to be polled."""
+        root, _ = self._seen.pop(number, (None, 0.0))
+        if root is not None and self._shares is not None:
+            self._shares.remove(root)
+
+    def interval(self, entry: ScheduledTarget) -> float:
+        """Seconds between its runs, unless it is accelerated."""
+        seen = self._seen.get(entry.id)
+        if self._shares is None or entry.fixed or seen is None:
+            return entry.base
+        return self._shares.interval(seen[0])
 
 
 def _place(root: float) -> int:

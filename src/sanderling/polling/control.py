@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from sanderling.apis.polled import Kind
+from sanderling.observe.report import Report
 from sanderling.polling.discovery import DiscoveryError
-from sanderling.polling.settings import Setting
-from sanderling.polling.status import PollingStatus
+from sanderling.polling.report import PollingFacts
+from sanderling.polling.settings import PollingSetting
 from sanderling.polling.system import PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.documents import SourceRow
@@ -50,22 +51,22 @@ class PollingControl:
     async def change(self, kind: str, source_id: str, fields: Mapping[Field, bool | float | int | None]) -> bool:
         """Set what an admin may set. Whether there is such a target."""
         found = await self._store.change(kind, source_id, fields)
-        self._system.books.poke()
+        self._system.sync.poke()
         return found
 
     async def promote(self, query: Query, seconds: float) -> int:
         """Run these now, and accelerate them for so long. How many there are."""
         number = await self._store.promote(query, seconds)
-        self._system.books.poke()
+        self._system.sync.poke()
         return number
 
     # Settings.
 
-    async def settings(self) -> tuple[Setting, ...]:
+    async def settings(self) -> tuple[PollingSetting, ...]:
         """All of them."""
         return await self._system.live.listed()
 
-    async def set(self, key: str, text: str | None) -> Setting:
+    async def set(self, key: str, text: str | None) -> PollingSetting:
         """Write one; None goes back to the default. Raises SettingError."""
         return await self._system.live.set(key, text)
 
@@ -94,7 +95,7 @@ class PollingControl:
         """Remove all rows and targets; what there is to poll is found anew. How many there were."""
         counts = await self._store.purge(self._system.clock.wall())
         self._system.needs.forget()
-        self._system.books.poke()
+        self._system.sync.poke()
         try:
             await self._system.discovery.once(self._store)
         except DiscoveryError:
@@ -123,7 +124,7 @@ class PollingControl:
     async def _ingest(self, target: PollingTarget) -> Ingested:
         system = self._system
         for wait in (*TRIES, None):
-            entry = system.schedule.entries.get(target.id) or system.books.enter(target)
+            entry = system.schedule.entries.get(target.id) or system.sync.enter(target)
             try:
                 result = await system.source.now(entry)
             finally:
@@ -152,9 +153,9 @@ class PollingControl:
         """So many follow the changes now."""
         self._watch.followers = followers
 
-    def status(self) -> PollingStatus:
+    def status(self) -> Report[PollingFacts]:
         """How it stands."""
-        return self._watch.take()
+        return self._watch.report()
 
 
 def waves(kinds: Sequence[Kind]) -> list[list[str]]:

@@ -1,10 +1,15 @@
-"""Find out what there is to poll, again and again, and make the targets accordingly."""
+"""Find out what there is to poll, again and again, and make the targets accordingly.
+
+The plan can only name what is discovery's to write, so what an admin set outlives it. A target that is no more is first
+marked as gone, and forgotten a day later: an upstream that lists half of what it has, or another event for a moment,
+costs nobody his settings. Targets whose kind the source does not know were put there by hand, and stay as they are.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from math import inf
 
-from sanderling.apis.polled import Discovered, PolledSource, Wanted
+from sanderling.apis.polled import Discovered, Kind, PolledSource, Wanted
 from sanderling.clock import Clock
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
@@ -12,11 +17,17 @@ from sanderling.limit.memory import Memory
 from sanderling.observe import logs
 from sanderling.outcome import Code, Outcome
 from sanderling.polling.cadence import next_point
-from sanderling.polling.reconcile import reconcile
-from sanderling.polling.settings import OFF
-from sanderling.polling.sink import DocumentWriter
+from sanderling.polling.document_writer import DocumentWriter
+from sanderling.polling.settings import OFF, PollingSettings
 from sanderling.stores.documents import SourceError, source_error
-from sanderling.stores.polling import KnownTarget, PolledDocument, PollingStore, PollingStoreError
+from sanderling.stores.polling import (
+    KnownTarget,
+    PolledDocument,
+    PollingStoreError,
+    Reconciliation,
+    WantedTarget,
+)
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply, Task
 
 MOST_QUESTIONS = 10_000  # that one discovery may ask
@@ -26,7 +37,10 @@ AGAIN_SHARE, SOONEST = 0.1, 1.0
 # Seconds for which it looks so soon when what is live is not listed any more: a server that has just come up may not
 # know yet what it has.
 DOUBT = 30.0
+FORGET = 86_400.0  # seconds after which a target that is gone is deleted
 EARLY = 0.001  # seconds by which a timer may be ahead of its point, which has been all the same
+
+Name = tuple[str, str]  # a plain one: with a named tuple for each target, all of this takes half as long again
 
 log = logs.get(__name__)
 
@@ -192,3 +206,41 @@ def _kept(known: Iterable[KnownTarget], last: Discovered) -> Iterator[Wanted]:
         found = each.found
         if each.gone is None and found.kind in last.unread and found.event == last.event:
             yield Wanted(found.kind, found.source_id, found.event, found.only)
+
+
+def reconcile(
+    known: Iterable[KnownTarget],
+    wanted: Iterable[Wanted],
+    settings: PollingSettings,
+    kinds: Sequence[Kind],
+    wall: float,
+) -> Reconciliation:
+    """What makes the known targets the wanted ones. Of two that are wanted under one name, the first counts."""
+    missing = _found(wanted, settings, kinds)
+    ours = {kind.name for kind in kinds}
+    update: list[tuple[int, WantedTarget]] = []
+    gone: list[int] = []
+    delete: list[int] = []
+    for target in known:
+        if target.found.kind not in ours:
+            continue
+        found = missing.pop((target.found.kind, target.found.source_id), None)
+        if found is None:
+            if target.gone is None:
+                gone.append(target.id)
+            elif wall - target.gone > FORGET:
+                delete.append(target.id)
+        elif found != target.found or target.gone is not None:
+            update.append((target.id, found))
+    return Reconciliation(tuple(missing.values()), tuple(update), tuple(gone), tuple(delete))
+
+
+def _found(wanted: Iterable[Wanted], settings: PollingSettings, kinds: Sequence[Kind]) -> dict[Name, WantedTarget]:
+    """The wanted targets by name, as they should be stored. There is none of a kind that the source does not have."""
+    rules = {kind.name: (settings.usual[kind.name], kind.priority) for kind in kinds}
+    found: dict[Name, WantedTarget] = {}
+    for each in wanted:
+        name = each.kind, each.source_id
+        if each.kind in rules and name not in found:
+            found[name] = WantedTarget(*name, each.event, each.only, *rules[each.kind])
+    return found

@@ -15,8 +15,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Permit, hints
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
-from sanderling.polling.entries import Entry
-from sanderling.polling.runs import Run
+from sanderling.polling.targets import PollRun, ScheduledTarget
 from sanderling.stores.documents import Document, SourceError
 from sanderling.task import Blame, Reply, Task
 
@@ -37,7 +36,7 @@ UNASKED = Outcome(Code.INVALID_RESPONSE, 304, "not modified, though it was not a
 _ANY = msgspec.json.Decoder()
 
 
-class Answer(NamedTuple):
+class PolledAnswer(NamedTuple):
     """What came of asking. Without a document nothing is new, or nothing came; the outcome says which."""
 
     outcome: Outcome
@@ -61,30 +60,30 @@ class PollingHandler:
     clock: Clock
     desk: Executor
 
-    def host(self, entry: Entry) -> str:
+    def host(self, entry: ScheduledTarget) -> str:
         """Who is asked."""
         try:
             return str(self.source.task(wanted(entry)).host)
         except SourceError:
             return NOWHERE
 
-    def task(self, entry: Entry) -> Task:
+    def task(self, entry: ScheduledTarget) -> Task:
         """The question. Raises SourceError for a target that cannot be asked about."""
         task = self.source.task(wanted(entry))
         conditions = tuple(pair for pair in zip(CONDITIONS, (entry.etag, entry.modified), strict=True) if pair[1])
         return replace(task, headers=(*task.headers, *conditions)) if conditions else task
 
-    async def __call__(self, work: Run, permit: Permit | None, blame: Blame) -> Settled[Answer]:  # noqa: ARG002 - of one
+    async def __call__(self, work: PollRun, permit: Permit | None, blame: Blame) -> Settled[PolledAnswer]:  # noqa: ARG002 - of one
         """What came of it. The limiter counts each failure for itself: there may be one document only."""
         epoch = work.entry.epoch
         answer = (await self.ask(work.entry, permit))._replace(epoch=epoch)
         return Settled(answer.outcome, answer, decided=True, size=answer.size)
 
-    def received(self, work: Run) -> None:  # noqa: ARG002 - the port's
+    def received(self, work: PollRun) -> None:  # noqa: ARG002 - the port's
         """Nobody looks: the client has its own times, and what hangs holds up nothing."""
         return
 
-    def problem(self, entry: Entry) -> Outcome | None:
+    def problem(self, entry: ScheduledTarget) -> Outcome | None:
         """Why a target cannot be asked about, if it cannot."""
         try:
             self.source.task(wanted(entry))
@@ -92,7 +91,7 @@ class PollingHandler:
             return error.outcome
         return None
 
-    async def ask(self, entry: Entry, permit: Permit | None) -> Answer:
+    async def ask(self, entry: ScheduledTarget, permit: Permit | None) -> PolledAnswer:
         """What came of it. Without a permit it waits for its turn."""
         started = self.clock.now()
         try:
@@ -100,38 +99,38 @@ class PollingHandler:
         except SourceError as error:
             if permit is not None:
                 permit.release(sent=False)
-            return Answer(error.outcome, 0.0)
+            return PolledAnswer(error.outcome, 0.0)
         fetched = await self.fetcher.fetch(task, permit)
         reply = fetched.reply
         try:
             if reply is None or not fetched.outcome.ok:
-                return Answer(fetched.outcome, self.clock.now() - started)
+                return PolledAnswer(fetched.outcome, self.clock.now() - started)
             if fetched.outcome.code is Code.NOT_MODIFIED:
                 asked = any(name in CONDITIONS for name, _ in task.headers)
-                return Answer(fetched.outcome if asked else UNASKED, self.clock.now() - started)
+                return PolledAnswer(fetched.outcome if asked else UNASKED, self.clock.now() - started)
             return await self._compared(entry, reply, started)
         finally:
             if reply is not None:
                 self.memory.release(reply.url)
 
-    async def _compared(self, entry: Entry, reply: Reply, started: float) -> Answer:
+    async def _compared(self, entry: ScheduledTarget, reply: Reply, started: float) -> PolledAnswer:
         large = len(reply.body) > AT_ONCE
         answer = await self.desk(self._read, entry, reply) if large else self._read(entry, reply)
         return answer._replace(seconds=self.clock.now() - started)
 
-    def _read(self, entry: Entry, reply: Reply) -> Answer:
+    def _read(self, entry: ScheduledTarget, reply: Reply) -> PolledAnswer:
         """Read the reply if it differs. Of the entry nothing is changed: this may be another thread."""
         raw, tags = hashlib.blake2b(reply.body, digest_size=16).digest(), (_tag(reply), self._date(reply))
         if entry.digest and raw == entry.raw:
-            return Answer(UNCHANGED, 0.0, None, *tags, raw, entry.digest)
+            return PolledAnswer(UNCHANGED, 0.0, None, *tags, raw, entry.digest)
         digest = canonical(reply.body, raw)
         if digest == entry.digest:
-            return Answer(UNCHANGED, 0.0, None, *tags, raw, digest)
+            return PolledAnswer(UNCHANGED, 0.0, None, *tags, raw, digest)
         try:
             document = self.source.read(wanted(entry), reply)
         except SourceError as error:
-            return Answer(error.outcome, 0.0)
-        return Answer(Outcome(Code.OK, reply.status), 0.0, document, *tags, raw, digest, size=len(reply.body))
+            return PolledAnswer(error.outcome, 0.0)
+        return PolledAnswer(Outcome(Code.OK, reply.status), 0.0, document, *tags, raw, digest, size=len(reply.body))
 
     def _date(self, reply: Reply) -> str:
         """Its Last-Modified, if that can tell whether it changes."""
@@ -142,7 +141,7 @@ class PollingHandler:
         return modified if since is not None and said is not None and since <= said - DATE_GRAIN else ""
 
 
-def wanted(entry: Entry) -> Wanted:
+def wanted(entry: ScheduledTarget) -> Wanted:
     """The target as its source knows it."""
     return Wanted(entry.kind, entry.source_id, entry.event, entry.only)
 

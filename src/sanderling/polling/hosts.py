@@ -8,8 +8,7 @@ from math import inf
 from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
 from sanderling.polling.cadence import stretch
-from sanderling.polling.entries import ClassKey, Entry
-from sanderling.polling.runs import Run
+from sanderling.polling.targets import ClassKey, PollRun, ScheduledTarget
 
 # Of every ten runs, each class of targets that has something due gets one, whatever the others weigh. Where there are
 # more than five classes, they share half of the runs.
@@ -28,24 +27,24 @@ class _Class:
     __slots__ = ("credit", "queue")
 
     def __init__(self) -> None:
-        self.queue: deque[tuple[int, Entry]] = deque()
+        self.queue: deque[tuple[int, ScheduledTarget]] = deque()
         self.credit = 0.0
 
-    def head(self) -> Entry | None:
+    def head(self) -> ScheduledTarget | None:
         while self.queue and self.queue[0][0] != self.queue[0][1].stamp:
             self.queue.popleft()
         return self.queue[0][1] if self.queue else None
 
 
-class Line:
+class TargetQueue:
     """Targets of a host, by when they fall due; and those that are due, by how urgent they are."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Entry]] = []
+        self._heap: list[tuple[float, int, ScheduledTarget]] = []
         self._classes: dict[ClassKey, _Class] = {}
         self._spare = SPARE
 
-    def place(self, entry: Entry) -> None:
+    def place(self, entry: ScheduledTarget) -> None:
         """Let it fall due when it should."""
         heapq.heappush(self._heap, (entry.at, entry.stamp, entry))
         if len(self._heap) > self._spare:  # most of them may have left
@@ -53,7 +52,7 @@ class Line:
             heapq.heapify(self._heap)
             self._spare = 2 * len(self._heap) + SPARE
 
-    def push(self, entry: Entry) -> None:
+    def push(self, entry: ScheduledTarget) -> None:
         """Let it stand among those that are due."""
         self._classes.setdefault(entry.group, _Class()).queue.append((entry.stamp, entry))
 
@@ -66,7 +65,7 @@ class Line:
                 return now
         return self._next_at()
 
-    def pick(self, now: float) -> Entry | None:
+    def pick(self, now: float) -> ScheduledTarget | None:
         """The one to run next, taken out."""
         if self._heap and self._heap[0][0] <= now:
             self._sort_in(now)
@@ -83,7 +82,7 @@ class Line:
         chosen[1].queue.popleft()
         return chosen[2]
 
-    def upcoming(self) -> list[tuple[float, int, Entry]]:
+    def upcoming(self) -> list[tuple[float, int, ScheduledTarget]]:
         """The next ten or so to fall due."""
         return heapq.nsmallest(10, (item for item in self._heap[:LOOKED_AT] if item[1] == item[2].stamp))
 
@@ -103,9 +102,9 @@ class Line:
                 return
             self.push(heapq.heappop(self._heap)[2])
 
-    def _heads(self) -> list[tuple[ClassKey, _Class, Entry]]:
+    def _heads(self) -> list[tuple[ClassKey, _Class, ScheduledTarget]]:
         """The first of each class; classes without any are forgotten."""
-        heads: list[tuple[ClassKey, _Class, Entry]] = []
+        heads: list[tuple[ClassKey, _Class, ScheduledTarget]] = []
         for key, each in list(self._classes.items()):
             head = each.head()
             if head is None:
@@ -119,26 +118,26 @@ class Line:
 class PolledHost(HostState):
     """What is to be asked of one host: what is live, and what is not."""
 
-    live: Line = field(default_factory=Line)
-    usual: Line = field(default_factory=Line)
+    live: TargetQueue = field(default_factory=TargetQueue)
+    usual: TargetQueue = field(default_factory=TargetQueue)
     targets: int = 0  # that are asked for there
     begun: deque[float] = field(default_factory=deque)  # when those that are not live began lately
     served: float = -inf  # when the last run began that brought what it should
     took: float = inf  # seconds, that one; before the first, nobody can say what is long here
     wrong: set[int] = field(default_factory=set)  # targets that were answered since, and not so
 
-    def serve(self, run: Run, seconds: float) -> None:
+    def serve(self, run: PollRun, seconds: float) -> None:
         """A run brought what it should, after so long."""
         run.entry.took = self.took = seconds
         self.served = max(self.served, run.began)
         self.wrong.clear()
 
-    def answers_wrongly(self, entry: Entry, since: float) -> bool:
+    def answers_wrongly(self, entry: ScheduledTarget, since: float) -> bool:
         """Whether it does so for whatever is asked: for several targets in a row, and none was served `since` then."""
         self.wrong.add(entry.id)
         return len(self.wrong) > 1 and self.served < since
 
-    def hangs_after(self, work: Run) -> float:
+    def hangs_after(self, work: PollRun) -> float:
         """Twice as long as the target took last, or another: a document that takes its time is no host that hangs."""
         return max(HANGS, 2 * (work.entry.took or self.took))
 
@@ -153,7 +152,7 @@ class PolledHost(HostState):
         free = now if len(self.begun) < burst else self.begun[-burst] + BURST
         return max(self.usual.due(now), free)
 
-    def pick(self, of: Class, now: float) -> Entry | None:
+    def pick(self, of: Class, now: float) -> ScheduledTarget | None:
         """The next of a class."""
         if of is Class.LIVE:
             return self.live.pick(now)

@@ -48,7 +48,7 @@ EXPECTED: Mapping[Sort, str] = {
 }
 
 
-class Setting(NamedTuple):
+class PollingSetting(NamedTuple):
     """A setting as people see it."""
 
     key: str
@@ -243,11 +243,11 @@ class Keys:
         said = (f"{each}; in force is {self._by_key[key].written(numbers[key])}" for key, each in problems.items())
         return self._settings(numbers), (*said, *disorder, *self._unused(texts))
 
-    def listed(self, texts: Mapping[str, str], before: PollingSettings | None = None) -> tuple[Setting, ...]:
+    def listed(self, texts: Mapping[str, str], before: PollingSettings | None = None) -> tuple[PollingSetting, ...]:
         """All settings as they are if texts by key say so, and `before` was in force."""
         numbers = self._numbers(self.read(texts, before)[0])
         return tuple(
-            Setting(
+            PollingSetting(
                 key=entry.key,
                 text=entry.written(numbers[entry.key]),
                 default=entry.written(numbers.get(entry.follows, entry.default)),

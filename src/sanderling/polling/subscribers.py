@@ -13,8 +13,8 @@ from contextlib import aclosing
 from sanderling.clock import Clock
 from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
-from sanderling.polling.feed import MOST, Feed, Trimmed
-from sanderling.polling.sinks import Sink, SinkError
+from sanderling.polling.change_feed import MOST, ChangeFeed, Trimmed
+from sanderling.polling.change_sinks import ChangeSink, SinkError
 from sanderling.stores.polling import PollingStoreError, Positions, RowChange
 
 log = logs.get(__name__)
@@ -28,7 +28,7 @@ class Subscriber:
     """`run` until the feed is closed. The sink is its owner's to close."""
 
     def __init__(
-        self, name: str, sink: Sink, feed: Feed, positions: Positions, clock: Clock, rng: random.Random
+        self, name: str, sink: ChangeSink, feed: ChangeFeed, positions: Positions, clock: Clock, rng: random.Random
     ) -> None:
         self.name = name
         self.sent = 0  # changes, those that were sent again too

@@ -17,31 +17,27 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.polling.activity import ActivityWatch
-from sanderling.polling.books import NOT_OFTENER, Books, Heard
+from sanderling.polling.adaptive import Adapter
+from sanderling.polling.change_feed import ChangeFeed
 from sanderling.polling.discovery import DiscoveryLoop
-from sanderling.polling.entries import Entry
-from sanderling.polling.feed import Feed
-from sanderling.polling.handler import Answer, PollingHandler
+from sanderling.polling.document_writer import DocumentWriter, Keeper
+from sanderling.polling.handler import PolledAnswer, PollingHandler
 from sanderling.polling.hosts import PolledHost
-from sanderling.polling.keeping import Keeper
-from sanderling.polling.live import LiveSettings
+from sanderling.polling.live_settings import LiveSettings
 from sanderling.polling.measures import Measures
-from sanderling.polling.needs import Needs
-from sanderling.polling.runs import Run
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.settings import PollingSettings
-from sanderling.polling.sink import DocumentWriter
-from sanderling.polling.source import ENGINE, PollingSource
+from sanderling.polling.source import ENGINE, Needs, PollingSource
 from sanderling.polling.subscribers import Subscriber
+from sanderling.polling.target_sync import NOT_OFTENER, TargetSync
+from sanderling.polling.targets import PollRun, ScheduledTarget
 from sanderling.stores.control_file import NOTHING, Control
-from sanderling.stores.polling import PollingStore, PollingStoreError
-
-# A kind that is never active by itself is run so many times as often while somebody has it accelerated.
-HASTE, FASTEST = 10, 0.2
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class PollingResources:
     """What polling asks with and writes to."""
 
     source: PolledSource
@@ -56,34 +52,34 @@ class Tools:
 class PollingSystem:
     """Polls one source into one database. `run` it once; `stop` lets what is under way come to its end."""
 
-    def __init__(self, tools: Tools, *, clock: Clock, rng: Random, keep: int = 100_000) -> None:
+    def __init__(self, tools: PollingResources, *, clock: Clock, rng: Random, keep: int = 100_000) -> None:
         source, store = tools.source, tools.store
         self.tools = tools
         self.clock = clock
         kinds, tables = source.kinds, source.schema.tables
         self.measures = Measures((kind.name for kind in kinds), (table.name for table in tables), clock)
-        self.feed = Feed(store, clock, keep=keep)
+        self.feed = ChangeFeed(store, clock, keep=keep)
         self.live = LiveSettings(store, source.kinds, clock, tools.folder)
         handler = PollingHandler(source, tools.fetcher, tools.memory, clock, tools.desk)
         self.schedule = Schedule(handler.host, rng)
         self.keeper = Keeper(source, store, self.feed, self.schedule, clock, self.measures)
-        heard = Heard(
-            self._usual_seconds,
-            self._active_seconds,
-            self._dropped,
-            self.measures.promoted,
-            self.measures.wrote,
-            self._look,
+        self.adapter = Adapter()
+        self.sync = TargetSync(
+            store,
+            self.schedule,
+            self.adapter,
+            self.measures,
+            clock,
+            lambda: self.source.look(),  # noqa: PLW0108 - which is made below
         )
-        self.books = Books(store, self.schedule, clock, heard)
         self.needs = Needs(source.kinds)
         self.writer = DocumentWriter(self.keeper, clock)
-        self.source = PollingSource(handler, self.books, self.keeper, self.needs, self.writer)
-        self.engine: Engine[PolledHost, Run, Answer] = Engine(
+        self.source = PollingSource(handler, self.sync, self.keeper, self.needs, self.writer, self.adapter)
+        self.engine: Engine[PolledHost, PollRun, PolledAnswer] = Engine(
             self.source, handler, self.writer, tools.limiter, clock, ENGINE
         )
         self.source.wake = self.engine.wake
-        self.activity = ActivityWatch(source, self.books, clock, self.measures)
+        self.activity = ActivityWatch(source, self.sync, clock, self.measures)
         self.discovery = DiscoveryLoop(source, tools.fetcher, tools.memory, self.writer, clock, tools.desk)
         self.subscribers: list[Subscriber] = []
         self.keeper.watched = self.activity.look
@@ -109,7 +105,7 @@ class PollingSystem:
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
         """Poll until it is stopped; `others` run beside it, and end with it. `open` it first."""
         loops = (
-            self.books.run(),
+            self.sync.run(),
             self.discovery.run(self.tools.store),
             self.activity.run(),
             self.live.run(),
@@ -126,7 +122,7 @@ class PollingSystem:
                 self.feed.close()
                 for task in beside:
                     task.cancel()
-        await self.books.flush()
+        await self.sync.flush()
 
     def stop(self) -> None:
         """Begin nothing more."""
@@ -150,44 +146,30 @@ class PollingSystem:
     @property
     def trouble(self) -> str:
         """Why the database is not to be had, while it is not."""
-        return self.books.trouble or self.writer.sink.trouble
+        return self.sync.trouble or self.writer.trouble
 
     # What one part tells another.
 
-    def _look(self) -> None:
-        self.source.look()
-
-    def _usual_seconds(self, entry: Entry) -> float:
-        return self.source.adapter.interval(entry)
-
-    def _dropped(self, number: int) -> None:
-        self.source.adapter.forget(number)
-
-    def _active_seconds(self, entry: Entry) -> float:
-        settings = self.live.now
-        own = 0.0 if settings is None else settings.active.get(entry.kind, 0.0)
-        return own or min(entry.usual, max(FASTEST, entry.usual / HASTE))
-
-    def _arrived(self, entry: Entry) -> None:
+    def _arrived(self, entry: ScheduledTarget) -> None:
         if self.schedule.promote(entry, self.clock.now(), NOT_OFTENER):
             self.measures.promoted("parent")
-            self._look()
+            self.source.look()
 
     def _found(self, discovered: Discovered) -> None:
         if self.activity.event != discovered.event or self.discovery.in_doubt:
             self.activity.event = discovered.event
             self.activity.look()
-        self.books.poke()
+        self.sync.poke()
 
     def _settings(self, settings: PollingSettings) -> None:
         if settings.full != self.discovery.settings.full:
             self.discovery.look()
         self.discovery.settings = self.activity.settings = settings
         self.source.burst, self.engine.room.per_host = settings.burst, settings.concurrency
-        self.schedule.jitter = settings.jitter
-        self.source.adapter.tune(settings)
+        self.schedule.jitter, self.schedule.active = settings.jitter, settings.active
+        self.adapter.tune(settings)
         for entry in self.schedule.entries.values():
-            self.schedule.set_usual(entry, self._usual_seconds(entry), self.clock.now())
+            self.schedule.set_usual(entry, self.adapter.interval(entry), self.clock.now())
         self.activity.look()
         self._reconcile.set()
         self.control(self._wanted)
@@ -201,4 +183,4 @@ class PollingSystem:
                 await self.discovery.reconcile(self.tools.store)
             except PollingStoreError:  # the next discovery does the same
                 continue
-            self.books.poke()
+            self.sync.poke()

@@ -92,7 +92,7 @@ def _moved(mark: Mark, position: str, records: int, *, complete: bool) -> Mark:
 
 def _check(mark: Mark, source: RecordSource, target: ExportTarget, selection: Selection, *, new: bool) -> None:
     """Raise TargetError if what is there cannot be gone on with."""
-    elsewhere = "Choose another target with --out, or with --table."
+    elsewhere = "Choose another target with --to, or with --table."
     if mark.origin != source.about.origin:
         raise TargetError(f"{target.place} holds the records of another folder. {elsewhere}")
     for flag, before, now in (("--where", mark.where, selection.where), ("--fields", mark.fields, selection.fields)):

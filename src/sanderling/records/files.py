@@ -4,10 +4,8 @@ Rows are on disk before the mark is. What stands behind the mark was never count
 with.
 """
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -17,8 +15,8 @@ import msgspec
 
 from sanderling.formats.exact_json import decode_exact, encode_exact
 from sanderling.records.columns import MORE_FIELD, Columns, StoredColumn
-from sanderling.records.target import Mark, TargetError, read_mark, write_mark
-from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
+from sanderling.records.target import Mark, TargetError, read_mark, take_lock, target_errors, write_mark
+from sanderling.stores.durable import sync_folder, write_new
 from sanderling.stores.rows_file import RowsFile, reaches
 
 MARK = ".export.json"
@@ -38,29 +36,26 @@ class JsonLinesFile:
         self._lock = -1
 
     def open(self) -> Mark | None:
-        """What the file holds."""
-        with self._plainly():
+        with target_errors(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._take_lock()
+            # Of the folder's name for the file, not of the file: a CSV that gets more columns is another file then.
+            self._lock = take_lock(self._path.with_name(f".{self._path.name}.lock"), self._path)
             mark = self._read_mark()
             self._prepare(mark)
             self._rows = RowsFile(self._path, mark.bytes if mark else 0)
         return mark
 
     def write(self, records: Sequence[bytes], mark: Mark) -> None:
-        """Append records, then move the mark."""
-        with self._plainly():
+        with target_errors(self._path):
             self._begin(mark)
             self._append(self._lines(records))
             self._keep(mark)
 
     def finish(self, mark: Mark) -> None:
-        """Move the mark."""
-        with self._plainly():
+        with target_errors(self._path):
             self._keep(mark)
 
     def close(self) -> None:
-        """Let go of the file."""
         if self._rows is not None:
             self._rows.close()
             self._rows = None
@@ -91,7 +86,7 @@ class JsonLinesFile:
             return read_mark(self._mark_path.read_bytes(), self._mark_path)
         if self._path.exists() and self._path.stat().st_size:
             raise TargetError(
-                f"{self._path} is there, and no export of ours: it has no {self._mark_path.name}. Choose another --out."
+                f"{self._path} is there, and no export of ours: it has no {self._mark_path.name}. Choose another."
             )
         return None
 
@@ -102,23 +97,6 @@ class JsonLinesFile:
                 f"{self._path} has {size} bytes, and {self._mark_path.name} counts {mark.bytes}: it was cut short or"
                 f" moved. Put it back, or remove {self._mark_path} and begin anew."
             )
-
-    def _take_lock(self) -> None:
-        # Of the folder's name for the file, not of the file: a CSV that gets more columns is another file then.
-        path = self._path.with_name(f".{self._path.name}.lock")
-        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TargetError(f"another export is writing {self._path}. Wait until it has ended.") from None
-
-    @contextmanager
-    def _plainly(self) -> Iterator[None]:
-        try:
-            with plainly(self._path):
-                yield
-        except FolderError as error:
-            raise TargetError(str(error)) from None
 
 
 class CsvFile(JsonLinesFile):
@@ -142,13 +120,12 @@ class CsvFile(JsonLinesFile):
             self._has_header = mark.bytes > 0
 
     def write(self, records: Sequence[bytes], mark: Mark) -> None:
-        """Append records, then move the mark."""
         rows = [decode_exact(record) for record in records]
         if not self._has_header:
             rows.insert(0, dict.fromkeys(self._known))
         added = self._columns.learn(rows).added
         rows = rows if self._has_header else rows[1:]
-        with self._plainly():
+        with target_errors(self._path):
             self._begin(mark)
             if not self._has_header:
                 self._append([csv_line(each.name for each in self._columns.stored)])
@@ -222,11 +199,9 @@ class StreamTarget:
         self._begun = False
 
     def open(self) -> Mark | None:
-        """Nothing was ever here."""
         return None
 
     def write(self, records: Sequence[bytes], mark: Mark) -> None:
-        """Print records."""
         del mark
         lines: Iterable[bytes] = records
         if self._columns is not None:
@@ -239,7 +214,7 @@ class StreamTarget:
             names = ",".join(each.name for each in added)
             raise TargetError(
                 f"the header of the CSV is printed, and a record has other fields: {names}."
-                " Write to a file with --out FILE, which gets them, or say which you want with --fields."
+                " Write to a file with --to FILE, which gets them, or say which you want with --fields."
             )
         if not self._begun:
             yield csv_line(each.name for each in columns.stored)
@@ -247,7 +222,6 @@ class StreamTarget:
         yield from (csv_line(cells) for cells in plain_rows(columns, rows))
 
     def finish(self, mark: Mark) -> None:
-        """Let what was printed go."""
         del mark
         self._file.flush()
 

@@ -22,8 +22,11 @@ from sanderling.records.tables import TableTarget
 from sanderling.records.target import ExportTarget, TargetError
 from sanderling.stores.objects import open_objects
 
-EXPECTED = "expected jsonl, csv, parquet, sqlite, duckdb, postgresql://user@host/database or s3://bucket/prefix"
 SUFFIXES = {"jsonl": ".jsonl", "csv": ".csv", "parquet": ".parquet", "sqlite": ".sqlite", "duckdb": ".duckdb"}
+EXPECTED = (
+    f"expected {', '.join(SUFFIXES)}, a file that ends so, KIND:PATH, postgresql://user@host/database or "
+    "s3://bucket/prefix"
+)
 STREAM = "-"
 TABLE = "records"
 
@@ -33,42 +36,45 @@ class TargetOptions:
     """Where records shall go."""
 
     to: str
-    out: str | None = None
     table: str = TABLE
     columns: Sequence[str] = ()  # that a record may have, as far as that is known
 
-    @property
-    def kind(self) -> str:
-        """What kind of target it is: the scheme of a URL, or the word itself."""
-        return self.to.partition(":")[0].lower()
 
-    def file(self, name: str) -> Path:
-        """The file, or folder, on this machine; by default it is called like the folder that is exported."""
-        return Path(self.out) if self.out else Path(f"{name}{SUFFIXES[self.kind]}")
+def file_of(to: str, name: str) -> tuple[str, str]:
+    """The kind of a file and its path, which is "-" for standard output; of what is no file, its scheme and nothing.
+
+    A kind alone is a file that is called like the folder that is exported.
+    """
+    kind, _, path = to.partition(":")
+    if to == STREAM:
+        return "jsonl", STREAM
+    if kind in SUFFIXES:
+        return kind, path or f"{name}{SUFFIXES[kind]}"
+    found = Path(to).suffix.lower().removeprefix(".")
+    return (found, to) if found in SUFFIXES and "://" not in to else (kind.lower(), "")
 
 
 def open_target(wanted: TargetOptions, name: str) -> ExportTarget:
     """The target, not yet opened. Raises TargetError if there is no such kind, and MissingExtraError."""
-    if message := missing_for(wanted.to):
+    kind, path = file_of(wanted.to, name)
+    if message := missing_for(kind if path else wanted.to):
         raise TargetError(message)
-    if wanted.kind in ("postgresql", "postgres"):
-        _check_no_out(wanted)
+    if kind in ("postgresql", "postgres"):
         tables = load("sanderling.records.postgres_table", "PostgreSQL").PostgresTables(wanted.to)
         return TableTarget(tables, wanted.table)
-    if SCHEMES.get(wanted.kind, ("", ""))[0] == "obstore":
-        _check_no_out(wanted)
+    if SCHEMES.get(kind, ("", ""))[0] == "obstore":
         return _objects(wanted.to)
-    if wanted.to not in SUFFIXES:
-        raise TargetError(f"--to {wanted.kind[:20]!r} is unknown; {EXPECTED}")
-    if wanted.out == STREAM:
-        if wanted.kind not in ("jsonl", "csv"):
-            raise TargetError(f"--to {wanted.kind} cannot be printed; expected --out FILE, or --to jsonl or csv")
-        return StreamTarget(sys.stdout.buffer, csv=wanted.kind == "csv", known=wanted.columns)
-    return _on_disk(wanted, wanted.file(name))
+    if not path:
+        raise TargetError(f"--to {kind[:20]!r} is unknown; {EXPECTED}")
+    if path == STREAM:
+        if kind not in ("jsonl", "csv"):
+            raise TargetError(f"{kind} cannot be printed; expected --to FILE, or --to jsonl:- or csv:-")
+        return StreamTarget(sys.stdout.buffer, csv=kind == "csv", known=wanted.columns)
+    return _on_disk(kind, Path(path), wanted)
 
 
-def _on_disk(wanted: TargetOptions, path: Path) -> ExportTarget:
-    match wanted.kind:
+def _on_disk(kind: str, path: Path, wanted: TargetOptions) -> ExportTarget:
+    match kind:
         case "jsonl":
             return JsonLinesFile(path)
         case "csv":
@@ -78,11 +84,6 @@ def _on_disk(wanted: TargetOptions, path: Path) -> ExportTarget:
         case "sqlite":
             return TableTarget(SqliteTables(path), wanted.table)
     return TableTarget(load("sanderling.records.duckdb_table", "DuckDB").DuckdbTables(path), wanted.table)
-
-
-def _check_no_out(wanted: TargetOptions) -> None:
-    if wanted.out is not None:
-        raise TargetError("--out is for files; the URL says where the records go, and --table which table of it")
 
 
 def _objects(url: str) -> ExportTarget:

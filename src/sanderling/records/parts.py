@@ -5,7 +5,6 @@ record is in one part.
 """
 
 import asyncio
-import fcntl
 import os
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,8 +17,8 @@ import msgspec
 from sanderling.extras import load
 from sanderling.formats.exact_json import decode_exact
 from sanderling.records.columns import Columns, ValueKind
-from sanderling.records.target import Mark, TargetError, read_mark, write_mark
-from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
+from sanderling.records.target import Mark, TargetError, read_mark, take_lock, target_errors, write_mark
+from sanderling.stores.durable import sync_folder, write_new
 from sanderling.stores.objects import ObjectError, ObjectFault, WholeObjects
 
 T = TypeVar("T")
@@ -51,18 +50,8 @@ class PartsPlace(Protocol):
         """Let go."""
 
 
-class PartWriter(Protocol):
-    """Makes one part."""
-
-    def write(self, records: Sequence[bytes]) -> None:
-        """Add records."""
-
-    def end(self) -> None:
-        """All were added."""
-
-
 class PartFormat(Protocol):
-    """What parts are."""
+    """What parts are; it makes one at a time."""
 
     suffix: str
     notes: list[str]
@@ -73,8 +62,14 @@ class PartFormat(Protocol):
     def fits(self, records: Sequence[bytes]) -> bool:
         """Learn from records; whether they may go into the part that was begun."""
 
-    def begin(self, file: IO[bytes]) -> PartWriter:
+    def begin(self, file: IO[bytes]) -> None:
         """Begin a part."""
+
+    def write(self, records: Sequence[bytes]) -> None:
+        """Add records that were learned from last."""
+
+    def end(self) -> None:
+        """All were added."""
 
     def noted(self, mark: Mark) -> Mark:
         """The mark with what is to be known about columns."""
@@ -90,16 +85,13 @@ class PartsTarget:
         self._number = 0
         self._rows = 0
         self._file: IO[bytes] | None = None
-        self._writer: PartWriter | None = None
         self._pending: Mark | None = None
 
     @property
     def notes(self) -> list[str]:
-        """What people should know."""
         return self._format.notes
 
     def open(self) -> Mark | None:
-        """What the place holds."""
         found = self._place.open()
         mark = None if found is None else read_mark(found, f"{self.place}/{MARK}")
         self._format.open(mark)
@@ -111,35 +103,40 @@ class PartsTarget:
         if not records:
             self._pending = self._format.noted(mark)
             return
-        with _plainly(Path(self.place)):
+        with target_errors(Path(self.place)):
             if not self._format.fits(records):
                 self._end()
-            if self._file is None or self._writer is None:
+            if self._file is None:
                 self._file = self._place.draft()
-                self._writer = self._format.begin(self._file)
-            self._writer.write(records)
+                self._format.begin(self._file)
+            self._format.write(records)
             self._rows += len(records)
             self._pending = self._format.noted(mark)
             if self._rows >= ROWS or self._file.tell() >= self._place.most_bytes:
                 self._end()
 
     def finish(self, mark: Mark) -> None:
-        """Put the last part, and the mark."""
         self._pending = self._format.noted(mark)
-        with _plainly(Path(self.place)):
+        with target_errors(Path(self.place)):
             self._end()
 
     def _end(self) -> None:
-        if self._file is not None and self._writer is not None:
-            writer, self._writer = self._writer, None
-            writer.end()
-            self._file.seek(0)
-            self._place.put(f"part-{self._number + 1:05}.{self._format.suffix}", self._file)
+        file = self._end_file()
+        if file is not None:
+            with file:
+                file.seek(0)
+                self._place.put(f"part-{self._number + 1:05}.{self._format.suffix}", file)
             self._number += 1
-        self._let_go()
         if self._pending is not None:
             self._keep(self._pending)
             self._pending = None
+
+    def _end_file(self) -> IO[bytes] | None:
+        """The part that was begun, if one was; nothing more is written to it."""
+        file, self._file, self._rows = self._file, None, 0
+        if file is not None:
+            self._format.end()
+        return file
 
     def _keep(self, mark: Mark) -> None:
         with TemporaryFile() as file:
@@ -147,16 +144,9 @@ class PartsTarget:
             file.seek(0)
             self._place.put(MARK, file)
 
-    def _let_go(self) -> None:
-        if self._writer is not None:
-            self._writer.end()  # or it would write to the file when it is closed
-        if self._file is not None:
-            self._file.close()
-        self._file, self._writer, self._rows = None, None, 0
-
     def close(self) -> None:
-        """Drop the part that was begun."""
-        self._let_go()
+        if file := self._end_file():
+            file.close()
         self._place.close()
 
 
@@ -172,37 +162,27 @@ class FolderOfParts:
 
     def open(self) -> bytes | None:
         """The mark of the folder, which is made."""
-        with _plainly(self._folder):
+        with target_errors(self._folder):
             if self._folder.exists() and not self._folder.is_dir():
-                raise TargetError(f"{self._folder} is a file, expected a folder. Choose another --out.")
+                raise TargetError(f"{self._folder} is a file, expected a folder. Choose another with --to.")
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._take_lock()
+            self._lock = take_lock(self._folder / ".lock", f"to {self._folder}")
             if (self._folder / MARK).exists():
                 return (self._folder / MARK).read_bytes()
             others = sorted(each.name for each in self._folder.iterdir() if not each.name.startswith((".", "part-")))
             if others:
-                raise TargetError(f"{self._folder} holds {others[0]}, and no export of ours. Choose another --out.")
+                raise TargetError(f"{self._folder} holds {others[0]}, and no export of ours. Choose another with --to.")
         return None
 
-    def _take_lock(self) -> None:
-        self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TargetError(f"another export is writing to {self._folder}. Wait until it has ended.") from None
-
     def draft(self) -> IO[bytes]:
-        """A file on the same disk."""
         return TemporaryFile(dir=self._folder)
 
     def put(self, name: str, file: IO[bytes]) -> None:
-        """Keep a file."""
-        with _plainly(self._folder):
+        with target_errors(self._folder):
             write_new(self._folder / name, iter(lambda: file.read(PIECE), b""))
             sync_folder(self._folder)
 
     def close(self) -> None:
-        """Let others in."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -234,11 +214,9 @@ class ObjectsOfParts:
         return None
 
     def draft(self) -> IO[bytes]:
-        """A file where temporary ones are."""
         return TemporaryFile()
 
     def put(self, name: str, file: IO[bytes]) -> None:
-        """Keep a file as an object."""
         if self._objects is None:
             raise ValueError(f"{self.place} is not open")
         with self._plainly():
@@ -255,19 +233,9 @@ class ObjectsOfParts:
             raise TargetError(str(error)) from None
 
     def close(self) -> None:
-        """Let go of the connections."""
         if self._objects is not None:
             self._run(self._objects.close())
         self._loop.close()
-
-
-@contextmanager
-def _plainly(folder: Path) -> Iterator[None]:
-    try:
-        with plainly(folder):
-            yield
-    except FolderError as error:
-        raise TargetError(str(error)) from None
 
 
 class JsonLinesParts:
@@ -277,33 +245,27 @@ class JsonLinesParts:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self._file: IO[bytes] | None = None
 
     def open(self, mark: Mark | None) -> None:
         """Nothing depends on what there is."""
 
     def fits(self, records: Sequence[bytes]) -> bool:
-        """All do."""
         del records
         return True
 
-    def begin(self, file: IO[bytes]) -> PartWriter:
-        """A part of lines."""
-        return _LinesPart(file)
-
-    def noted(self, mark: Mark) -> Mark:
-        """There are no columns."""
-        return mark
-
-
-class _LinesPart:
-    def __init__(self, file: IO[bytes]) -> None:
+    def begin(self, file: IO[bytes]) -> None:
         self._file = file
 
     def write(self, records: Sequence[bytes]) -> None:
-        self._file.write(b"\n".join(records) + b"\n")
+        if self._file is not None:
+            self._file.write(b"\n".join(records) + b"\n")
 
     def end(self) -> None:
-        pass
+        self._file = None
+
+    def noted(self, mark: Mark) -> Mark:
+        return mark
 
 
 class ParquetParts:
@@ -318,6 +280,7 @@ class ParquetParts:
         self._columns = Columns(longest=LONGEST_NAME)
         self._rows: list[dict[str, object]] = []
         self._begun = False
+        self._writer: Any = None
 
     def open(self, mark: Mark | None) -> None:
         """Go on with the columns of the last part."""
@@ -325,7 +288,6 @@ class ParquetParts:
         self._begun = mark is not None and bool(mark.columns)
 
     def fits(self, records: Sequence[bytes]) -> bool:
-        """Whether the columns are the same."""
         self._rows = [decode_exact(record) for record in records]
         learned = self._columns.learn(self._rows)
         if self._begun and learned.added:
@@ -335,48 +297,30 @@ class ParquetParts:
         self._begun = True
         return not (learned.added or learned.widened)
 
-    def begin(self, file: IO[bytes]) -> PartWriter:
+    def begin(self, file: IO[bytes]) -> None:
         """A part with the columns that there are now."""
         pa = self._pa
-        types = {
-            ValueKind.NULL: pa.string(),
+        types = dict.fromkeys(ValueKind, pa.string()) | {
             ValueKind.BOOLEAN: pa.bool_(),
             ValueKind.SMALL: pa.int64(),
             ValueKind.INTEGER: pa.int64(),
             ValueKind.FLOAT: pa.float64(),
-            ValueKind.DIGITS: pa.string(),
-            ValueKind.TEXT: pa.string(),
-            ValueKind.JSON: pa.string(),
         }
-        stored = self._columns.stored
-        schema = pa.schema(
-            [
-                pa.field(each.name, types[each.kind], metadata={"kind": each.kind.value, "field": each.field})
-                for each in stored
-            ]
-        )
-        return _ParquetPart(self, schema, self._pq.ParquetWriter(file, schema, compression="zstd"))
-
-    def table(self, schema: Any) -> Any:  # noqa: ANN401 - of pyarrow
-        """The rows that were learned from last, as a pyarrow.Table."""
-        columns = zip(*self._columns.rows(self._rows), strict=True)
-        arrays = [self._pa.array(cells, each.type) for cells, each in zip(columns, schema, strict=True)]
-        return self._pa.Table.from_arrays(arrays, schema=schema)
-
-    def noted(self, mark: Mark) -> Mark:
-        """The mark with the columns."""
-        return msgspec.structs.replace(mark, columns=self._columns.stored)
-
-
-class _ParquetPart:
-    def __init__(self, made_as: ParquetParts, schema: Any, writer: Any) -> None:  # noqa: ANN401 - of pyarrow
-        self._format = made_as
-        self._schema = schema
-        self._writer = writer
+        fields = [
+            pa.field(each.name, types[each.kind], metadata={"kind": each.kind.value, "field": each.field})
+            for each in self._columns.stored
+        ]
+        self._writer = self._pq.ParquetWriter(file, pa.schema(fields), compression="zstd")
 
     def write(self, records: Sequence[bytes]) -> None:
         del records  # they were decoded to learn from them
-        self._writer.write_table(self._format.table(self._schema))
+        schema = self._writer.schema
+        columns = zip(*self._columns.rows(self._rows), strict=True)
+        arrays = [self._pa.array(cells, each.type) for cells, each in zip(columns, schema, strict=True)]
+        self._writer.write_table(self._pa.Table.from_arrays(arrays, schema=schema))
 
     def end(self) -> None:
         self._writer.close()
+
+    def noted(self, mark: Mark) -> Mark:
+        return msgspec.structs.replace(mark, columns=self._columns.stored)

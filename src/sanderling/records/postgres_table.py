@@ -1,5 +1,4 @@
 """Tables of PostgreSQL, which has a type for every number. It has none for the character NUL: that is replaced."""
-# ruff: noqa: S608 - names are quoted, values are parameters
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
@@ -10,31 +9,30 @@ from typing import Any, TypeVar
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
 from sanderling.records.columns import StoredColumn, ValueKind, Widened
-from sanderling.records.sqlite_table import quoted
-from sanderling.records.tables import MARKS
+from sanderling.records.tables import MARKS, TableDatabase, quoted
 from sanderling.records.target import TargetError
 from sanderling.stores.database import DatabaseTrouble
-from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, plainly, read_url, relations
+from sanderling.stores.postgres_database import numbered
+from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, make_schema, plainly, read_url, relations
 
 T = TypeVar("T")
 
 EXPECTED = "expected postgresql://user@host:5432/database?schema=name"
 ANSWER_SECONDS = 600.0  # a column of many rows is written anew when its type changes
-TYPES = {
-    ValueKind.NULL: "text",
-    ValueKind.BOOLEAN: "boolean",
-    ValueKind.SMALL: "bigint",
-    ValueKind.INTEGER: "bigint",
-    ValueKind.FLOAT: "double precision",
-    ValueKind.DIGITS: "numeric",
-    ValueKind.TEXT: "text",
-    ValueKind.JSON: "json",
-}
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
-class PostgresTables:
+class PostgresTables(TableDatabase):
     """A schema of a server."""
+
+    types = {  # noqa: RUF012 - of the protocol
+        **dict.fromkeys((ValueKind.NULL, ValueKind.TEXT), "text"),
+        **dict.fromkeys((ValueKind.SMALL, ValueKind.INTEGER), "bigint"),
+        ValueKind.BOOLEAN: "boolean",
+        ValueKind.FLOAT: "double precision",
+        ValueKind.DIGITS: "numeric",
+        ValueKind.JSON: "json",
+    }
 
     def __init__(self, url: str) -> None:
         self._address = read_url(url, EXPECTED, _raised)
@@ -47,7 +45,6 @@ class PostgresTables:
             return self._loop.run(work)
 
     def open(self) -> None:
-        """Connect; the schema is made."""
         self._run(self._connect())
 
     async def _connect(self) -> None:
@@ -59,14 +56,12 @@ class PostgresTables:
             statement_cache_size=0,  # which would remember the types that columns had
             server_settings=SETTINGS | {"search_path": schema},
         )
-        if not await self._db.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", schema):
-            await self._db.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        await make_schema(self._db, schema)
         if MARKS not in await relations(self._db, schema):
             await self._db.execute(f"CREATE TABLE IF NOT EXISTS {MARKS} (name text PRIMARY KEY, mark text NOT NULL)")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of it, or nothing."""
         transaction = self._db.transaction()
         self._run(transaction.start())
         try:
@@ -77,44 +72,20 @@ class PostgresTables:
             raise
         self._run(transaction.commit())
 
+    def run(self, statement: str, *values: object) -> Sequence[Sequence[Any]]:
+        # What has no values may have a name with a "?" in it.
+        found: list[tuple[Any, ...]] = self._run(self._db.fetch(numbered(statement) if values else statement, *values))
+        return found
+
     def has_table(self, table: str) -> bool:
-        """Whether there is one."""
         return table in self._run(relations(self._db, self._address.schema))
 
-    def read_mark(self, table: str) -> str | None:
-        """The mark of a table."""
-        mark: str | None = self._run(self._db.fetchval(f"SELECT mark FROM {MARKS} WHERE name = $1", table))
-        return mark
-
-    def move_mark(self, table: str, before: str | None, now: str) -> bool:
-        """Write a mark."""
-        if before is None:
-            done = self._db.execute(f"INSERT INTO {MARKS} VALUES ($1, $2) ON CONFLICT DO NOTHING", table, now)
-        else:
-            done = self._db.execute(f"UPDATE {MARKS} SET mark = $2 WHERE name = $1 AND mark = $3", table, now, before)
-        return str(self._run(done)).endswith(" 1")
-
-    def create(self, table: str, columns: Sequence[StoredColumn]) -> None:
-        """Make a table."""
-        listed = ", ".join(f"{quoted(each.name)} {TYPES[each.kind]}" for each in columns)
-        self._run(self._db.execute(f"CREATE TABLE {quoted(table)} ({listed})"))
-
-    def add(self, table: str, column: StoredColumn) -> None:
-        """Add a column."""
-        added = f"ADD COLUMN {quoted(column.name)} {TYPES[column.kind]}"
-        self._run(self._db.execute(f"ALTER TABLE {quoted(table)} {added}"))
-
-    def widen(self, table: str, column: Widened) -> None:
-        """Change the type of a column."""
-        if TYPES[column.before] == TYPES[column.now]:
-            return
-        name, kind = quoted(column.name), TYPES[column.now]
+    def convert(self, column: Widened) -> str:
         # By way of text: a cast from double to numeric rounds to 15 digits.
-        way = f"to_json({name})" if column.now is ValueKind.JSON else f"{name}::text::{kind}"
-        self._run(self._db.execute(f"ALTER TABLE {quoted(table)} ALTER COLUMN {name} TYPE {kind} USING {way}"))
+        name = quoted(column.name)
+        return f"to_json({name})" if column.now is ValueKind.JSON else f"{name}::text::{self.types[column.now]}"
 
     def insert(self, table: str, columns: Sequence[StoredColumn], rows: Iterable[list[Any]]) -> None:
-        """Add rows."""
         kinds = [each.kind for each in columns]
         cells = [[_cell(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows]
         if cells:
@@ -125,7 +96,6 @@ class PostgresTables:
             self._run(copied)
 
     def close(self) -> None:
-        """Let go of the connection."""
         if self._db is not None:
             self._db.terminate()
             self._db = None
@@ -135,14 +105,10 @@ class PostgresTables:
 def _cell(value: Any, kind: ValueKind) -> Any:  # noqa: ANN401 - a cell
     if value is None:
         return None
-    match kind:
-        case ValueKind.TEXT:
-            return value.replace("\0", REPLACED)
-        case ValueKind.JSON:
-            return value  # a NUL is written \u0000 in there, which `json` takes
-        case ValueKind.DIGITS:
-            return Decimal(value)
-    return value
+    if kind is ValueKind.TEXT:
+        return value.replace("\0", REPLACED)
+    # In JSON a NUL is written \u0000, which `json` takes.
+    return Decimal(value) if kind is ValueKind.DIGITS else value
 
 
 def _raised(message: str, trouble: DatabaseTrouble) -> TargetError:

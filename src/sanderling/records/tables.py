@@ -1,6 +1,7 @@
 """A table of a database as a target: rows, columns that come later, and the mark, each batch in one transaction."""
+# ruff: noqa: S608 - names are quoted, values are parameters
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -11,42 +12,53 @@ from sanderling.records.columns import Columns, StoredColumn, ValueKind, Widened
 from sanderling.records.target import Mark, TargetError, read_mark, write_mark
 
 MARKS = "sanderling_export"  # the table of marks
+READ_MARK = f"SELECT mark FROM {MARKS} WHERE name = ?"
+FIRST_MARK = f"INSERT INTO {MARKS} (mark, name) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING name"
+NEXT_MARK = f"UPDATE {MARKS} SET mark = ? WHERE name = ? AND mark = ? RETURNING name"
 
 
 class TableDatabase(Protocol):
-    """A database, spoken to in its own words. All methods raise TargetError."""
+    """A database, in the words that all have in common; each says the rest. All methods raise TargetError."""
 
     place: str
+    types: Mapping[ValueKind, str]
 
     def open(self) -> None:
-        """Reach it."""
+        """Reach it; the table of marks is made."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """All of it, or nothing."""
 
+    def run(self, statement: str, *values: object) -> Sequence[Sequence[Any]]:
+        """The rows that a statement gives, with "?" for its values."""
+
     def has_table(self, table: str) -> bool:
         """Whether there is such a table."""
-
-    def read_mark(self, table: str) -> str | None:
-        """What stands in the mark of a table."""
-
-    def move_mark(self, table: str, before: str | None, now: str) -> bool:
-        """Write a mark in the place of another; False if that is not there any more."""
-
-    def create(self, table: str, columns: Sequence[StoredColumn]) -> None:
-        """Make a table."""
-
-    def add(self, table: str, column: StoredColumn) -> None:
-        """Give a table a column more."""
-
-    def widen(self, table: str, column: Widened) -> None:
-        """Let a column hold more."""
 
     def insert(self, table: str, columns: Sequence[StoredColumn], rows: Iterable[list[Any]]) -> None:
         """Add rows."""
 
+    def convert(self, column: Widened) -> str:
+        """What makes a value of a column's new type of one of its old."""
+
     def close(self) -> None:
         """Let go."""
+
+    def declare(self, column: StoredColumn) -> str:
+        """The column in a statement that makes it."""
+        return f"{quoted(column.name)} {self.types[column.kind]}".rstrip()
+
+    def widen(self, table: str, column: Widened) -> None:
+        """Let a column hold more."""
+        name, now = quoted(column.name), self.types[column.now]
+        if self.types[column.before] != now:
+            self.run(f"ALTER TABLE {quoted(table)} ALTER COLUMN {name} TYPE {now} USING {self.convert(column)}")
+
+
+def quoted(name: str) -> str:
+    """A name, so that no word of SQL is mistaken for one."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
 
 
 class TableTarget:
@@ -62,10 +74,10 @@ class TableTarget:
         self._is_there = False
 
     def open(self) -> Mark | None:
-        """What the table holds."""
         self._database.open()
         self._is_there = self._database.has_table(self._table)
-        self._mark = self._database.read_mark(self._table)
+        found = self._database.run(READ_MARK, self._table)
+        self._mark = found[0][0] if found else None
         if self._is_there and self._mark is None:
             raise TargetError(f"{self.place} is there, and no export of ours. Choose another with --table.")
         if self._mark is None:
@@ -84,15 +96,17 @@ class TableTarget:
         rows = [decode_exact(record) for record in records]
         learned = self._columns.learn(rows)
         stored = self._columns.stored
-        with self._database.transaction():
+        database, table = self._database, quoted(self._table)
+        with database.transaction():
             if rows and not self._is_there:
-                self._database.create(self._table, stored)
+                database.run(f"CREATE TABLE {table} ({', '.join(map(database.declare, stored))})")
             else:
                 for column in learned.added:
-                    self._database.add(self._table, column)
+                    database.run(f"ALTER TABLE {table} ADD COLUMN {database.declare(column)}")
             for widened in learned.widened:
-                self._database.widen(self._table, widened)
-            self._database.insert(self._table, stored, self._columns.rows(rows))
+                database.widen(self._table, widened)
+            if stored:
+                database.insert(self._table, stored, self._columns.rows(rows))
             now = self._move(mark)
         if self._is_there and learned.added:
             self.notes.append(f"columns added: {', '.join(each.name for each in learned.added)}")
@@ -102,17 +116,20 @@ class TableTarget:
         self._is_there, self._mark = self._is_there or bool(rows), now
 
     def finish(self, mark: Mark) -> None:
-        """Move the mark."""
         with self._database.transaction():
             now = self._move(mark)
         self._mark = now
 
     def _move(self, mark: Mark) -> str:
+        """Write the mark in the place of the one that was read, unless that is not there any more."""
         now = write_mark(msgspec.structs.replace(mark, columns=self._columns.stored)).decode()
-        if not self._database.move_mark(self._table, self._mark, now):
+        if self._mark is None:
+            moved = self._database.run(FIRST_MARK, now, self._table)
+        else:
+            moved = self._database.run(NEXT_MARK, now, self._table, self._mark)
+        if not moved:
             raise TargetError(f"another export is writing to {self.place}. Wait until it has ended.")
         return now
 
     def close(self) -> None:
-        """Let go of the database."""
         self._database.close()

@@ -1,11 +1,16 @@
 """What every target is, and the mark that it keeps."""
 
-from collections.abc import Sequence
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from sanderling.records.columns import StoredColumn
+from sanderling.stores.durable import FolderError, plainly
 
 FORMAT = 1  # of marks
 
@@ -72,3 +77,24 @@ def read_mark(data: bytes | str, place: object) -> Mark:
 def write_mark(mark: Mark) -> bytes:
     """The mark as it is kept."""
     return msgspec.json.encode(mark)
+
+
+@contextmanager
+def target_errors(path: Path) -> Iterator[None]:
+    """Turn whatever the disk or SQLite raises at `path` into a TargetError."""
+    try:
+        with plainly(path):
+            yield
+    except FolderError as error:
+        raise TargetError(str(error)) from None
+
+
+def take_lock(path: Path, what: object) -> int:
+    """A handle on a lock file that is ours until it is closed. Raises TargetError if another export has it."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise TargetError(f"another export is writing {what}. Wait until it has ended.") from None
+    return handle

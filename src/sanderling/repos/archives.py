@@ -40,7 +40,7 @@ _REST = struct.Struct("<qHI")  # crawled at, collections, CRC
 _COUNTS = struct.Struct("<II")
 
 
-class Problem(NamedTuple):
+class ArchiveProblem(NamedTuple):
     """What is wrong, and at which byte of which file."""
 
     path: Path
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
     found: str
 
     @classmethod
-    def of(cls, path: Path, error: RcaError) -> "Problem":
+    def of(cls, path: Path, error: RcaError) -> "ArchiveProblem":
         """What was raised over a file."""
         return cls(path, error.offset, str(error).removeprefix(f"byte {error.offset}: "))
 
@@ -56,10 +56,10 @@ class Problem(NamedTuple):
         return f"{self.path}: byte {self.offset}: {self.found}"
 
 
-Report = Callable[[Problem], None]
+Report = Callable[[ArchiveProblem], None]
 
 
-class Head(NamedTuple):
+class BlockHead(NamedTuple):
     """A block without its records."""
 
     offset: int
@@ -137,7 +137,7 @@ class Archive:
             except RcaError as error:
                 self._say(error)
 
-    def heads(self, *, check: bool) -> Iterator[Head]:
+    def heads(self, *, check: bool) -> Iterator[BlockHead]:
         """All blocks without their records, in the order of the file; with `check` all CRCs are compared.
 
         Without an index that is done in any case.
@@ -151,7 +151,7 @@ class Archive:
             except RcaError as error:
                 self._say(error)
 
-    def head_of(self, block: Block) -> Head:
+    def head_of(self, block: Block) -> BlockHead:
         """A block without its records."""
         return self._head(block.offset, len(block.data))
 
@@ -163,7 +163,7 @@ class Archive:
         return decode_block(self._bytes(*places[-1]), places[-1][0]) if places else None
 
     def _say(self, error: RcaError) -> None:
-        self._report(Problem.of(self.path, error))
+        self._report(ArchiveProblem.of(self.path, error))
 
     def _bytes(self, offset: int, size: int) -> bytes:
         pieces: list[bytes] = []
@@ -198,13 +198,13 @@ class Archive:
         _check_entry(entry, entry.crc, block.did.encode())
         return block
 
-    def _checked(self, entry: IndexEntry) -> Head:
+    def _checked(self, entry: IndexEntry) -> BlockHead:
         head = self._head(entry.offset, entry.size)
         _check_entry(entry, self._sum(entry.offset, entry.size), head.did.encode())
         self._check_body(head)
         return head
 
-    def _check_body(self, head: Head) -> None:
+    def _check_body(self, head: BlockHead) -> None:
         if (found := self._sum(head.offset + head.body, head.size - head.body)) != head.crc:
             raise RcaError(head.offset, f"a block with CRC {found:08x}, expected {head.crc:08x}")
 
@@ -214,7 +214,7 @@ class Archive:
             found = zlib.crc32(self._bytes(at, min(PIECE, offset + size - at)), found)
         return found
 
-    def _head(self, offset: int, size: int) -> Head:
+    def _head(self, offset: int, size: int) -> BlockHead:
         """Raises RcaError for what is no block of this size."""
         enough = HEAD_BYTES
         while True:
@@ -281,7 +281,7 @@ def _check_entry(entry: IndexEntry, crc: int, did: bytes) -> None:
         raise RcaError(entry.offset, f"a block of {did!r:.80}, expected {entry.did!r:.80}")
 
 
-def _head(data: bytes, offset: int, size: int) -> Head:
+def _head(data: bytes, offset: int, size: int) -> BlockHead:
     """The head that `data` begins with. Raises struct.error or IndexError if it is not all there."""
     (says,) = U32.unpack_from(data)
     if says != size:
@@ -298,7 +298,7 @@ def _head(data: bytes, offset: int, size: int) -> Head:
         at += _COUNTS.size
     if at + sum(entry.size for entry in toc) != size:
         raise RcaError(offset, f"collections that do not fill a block of {size} bytes")
-    return Head(offset, size, did, pds, rev, crawled_at, tuple(toc), crc, body)
+    return BlockHead(offset, size, did, pds, rev, crawled_at, tuple(toc), crc, body)
 
 
 def _text(data: bytes, at: int, offset: int) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.repos.directory import Directory
 from sanderling.repos.feeding import Feeder
 from sanderling.repos.handler import RepoHandler
-from sanderling.repos.hosts import Queued, RepoHost
+from sanderling.repos.hosts import QueuedRepo, RepoHost
 from sanderling.repos.measures import Exchanges, Measures
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.since import EarlierRevs
@@ -80,10 +80,10 @@ class RepoCrawl:
         )
         return not self.engine.stopped and self._feeder.complete
 
-    def _feed(self, found: Sequence[Queued]) -> None:
+    def _feed(self, found: Sequence[QueuedRepo]) -> None:
         self.engine.wake(self.source.feed(found))
 
-    def _bring_back(self, host: RepoHost, found: Sequence[Queued], *, last: bool) -> None:
+    def _bring_back(self, host: RepoHost, found: Sequence[QueuedRepo], *, last: bool) -> None:
         self.source.bring_back(host, found, last=last)
         self.engine.wake([host])
 

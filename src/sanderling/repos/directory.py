@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import msgspec
 
 from sanderling.repos import plc
-from sanderling.repos.plc import EndpointError, Kept, Operation, Tally
+from sanderling.repos.plc import EndpointError, ImportTally, Operation, RememberedOperation
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.sqlite_file import FileKind, make_tables, open_file, transaction
 
@@ -39,7 +39,7 @@ class DirectoryError(Exception):
     """A directory cannot be used. The message says what was found and what to do."""
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """A DID and its host, a base URL like https://host.example."""
 
     did: str
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 class Directory(Protocol):
     """Which DIDs exist and where. All methods raise DirectoryError."""
 
-    def page(self, after: str, limit: int) -> list[Entry]:
+    def page(self, after: str, limit: int) -> list[DirectoryEntry]:
         """The first DIDs after `after` in bytewise order; none without a host."""
 
     def hosts_of(self, dids: Sequence[str]) -> dict[str, str]:
@@ -92,7 +92,7 @@ class SqliteDirectory:
         with self._turn, self._plainly():
             yield self._db
 
-    def page(self, after: str, limit: int) -> list[Entry]:
+    def page(self, after: str, limit: int) -> list[DirectoryEntry]:
         """The first DIDs after `after` in bytewise order; none without a host."""
         with self._alone() as db:
             rows = db.execute(
@@ -100,7 +100,7 @@ class SqliteDirectory:
                 "SELECT did, url FROM did CROSS JOIN host ON host.id = host WHERE did > ? ORDER BY did LIMIT ?",
                 (after, limit),
             )
-            return [Entry(*row) for row in rows]
+            return [DirectoryEntry(*row) for row in rows]
 
     def hosts_of(self, dids: Sequence[str]) -> dict[str, str]:
         """The hosts of these, as far as they have one."""
@@ -123,10 +123,6 @@ class SqliteDirectory:
             ((cursor,),) = db.execute("SELECT cursor FROM directory")
         return str(cursor)
 
-    def set_cursor(self, cursor: str) -> None:
-        """Remember where to go on with the log."""
-        self.apply((), cursor)
-
     def apply(self, operations: Sequence[Operation], cursor: str | None = None) -> None:
         """Fold some operations in and move the cursor, all or nothing. Any order will do, and they may come again."""
         changed: dict[str, list[Operation]] = defaultdict(list)
@@ -138,7 +134,9 @@ class SqliteDirectory:
             rows = []
             for did in sorted(changed):
                 new = (
-                    Kept(each.created_at, each.seq, plc.tag_of(each.cid), hosts.get(each.host, 0), each.nullified)
+                    RememberedOperation(
+                        each.created_at, each.seq, plc.tag_of(each.cid), hosts.get(each.host, 0), each.nullified
+                    )
                     for each in changed[did]
                 )
                 kept = plc.fold([*_unpacked(known[did][1] if did in known else b""), *new])
@@ -146,7 +144,7 @@ class SqliteDirectory:
             self._write(rows, known)
             db.execute("UPDATE directory SET cursor = coalesce(?, cursor)", (cursor,))
 
-    def put(self, entries: Iterable[Entry]) -> None:
+    def put(self, entries: Iterable[DirectoryEntry]) -> None:
         """Say where some DIDs are, all or nothing; the last word on each counts, until an operation says otherwise."""
         given = dict(entries)
         with self._alone() as db, transaction(db):
@@ -155,13 +153,13 @@ class SqliteDirectory:
             self._write([(did, hosts[given[did]], known.get(did, (0, b""))[1]) for did in sorted(given)], known)
 
     def import_export(
-        self, file: BinaryIO, *, plain: bool = False, watch: Callable[[Tally], None] = lambda _: None
-    ) -> Tally:
+        self, file: BinaryIO, *, plain: bool = False, watch: Callable[[ImportTally], None] = lambda _: None
+    ) -> ImportTally:
         """Apply an export, from the beginning of the log or from the cursor on; `watch` is called on the way.
 
         Stopped half-way, it may be begun again, with the same file or from the cursor.
         """
-        tally = Tally()
+        tally = ImportTally()
         operations = plc.read(lines_of(file), tally, plain=plain)
         while batch := list(islice(operations, BATCH)):
             self.apply(batch, tally.cursor)
@@ -198,8 +196,8 @@ class SqliteDirectory:
         return f"<SqliteDirectory {self._path}>"
 
 
-def _unpacked(kept: bytes) -> Iterator[Kept]:
-    return (Kept._make(each) for each in _KEPT.iter_unpack(kept))
+def _unpacked(kept: bytes) -> Iterator[RememberedOperation]:
+    return (RememberedOperation._make(each) for each in _KEPT.iter_unpack(kept))
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -216,7 +214,7 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
             line = file.readline(most)
 
 
-def read_did_file(path: Path, tally: Tally, *, host: str = "", plain: bool = False) -> SqliteDirectory:
+def read_did_file(path: Path, tally: ImportTally, *, host: str = "", plain: bool = False) -> SqliteDirectory:
     """A temporary directory of the lines `did host`, or of DIDs alone, which are at `host`; of a DID the last counts.
 
     Empty lines and those that begin with # are nothing. A line that is none raises DirectoryError; an endpoint that is
@@ -237,7 +235,7 @@ def read_did_file(path: Path, tally: Tally, *, host: str = "", plain: bool = Fal
     return directory
 
 
-def _entries(file: BinaryIO, path: Path, tally: Tally, host: str, *, plain: bool) -> Iterator[Entry]:
+def _entries(file: BinaryIO, path: Path, tally: ImportTally, host: str, *, plain: bool) -> Iterator[DirectoryEntry]:
     for line in lines_of(file):
         tally.lines += 1
         words = line.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").split()
@@ -249,7 +247,7 @@ def _entries(file: BinaryIO, path: Path, tally: Tally, host: str, *, plain: bool
         if not (rest or host):
             raise DirectoryError(f"{path}, line {tally.lines}: {did} without a host; expected one, there or for all")
         try:
-            yield Entry(did, plc.host_at(rest[0] if rest else host, plain=plain))
+            yield DirectoryEntry(did, plc.host_at(rest[0] if rest else host, plain=plain))
         except EndpointError as error:
             tally.refused[error.reason] += 1
             tally.show(f"{did}: {error}")

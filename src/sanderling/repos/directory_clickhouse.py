@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from sanderling.repos.directory import DirectoryError, Entry
-from sanderling.repos.plc import EndpointError, Tally, host_at
+from sanderling.repos.directory import DirectoryEntry, DirectoryError
+from sanderling.repos.plc import EndpointError, ImportTally, host_at
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError
 
 # DIDs asked about at once: they travel in the address of a request, which may have a megabyte and often less.
@@ -16,7 +16,7 @@ LIVING = "FROM plc_did_state FINAL WHERE pds != ''"
 class ClickhouseDirectory:
     """A directory in a ClickHouse. Endpoints that are no plain host are left out; those of pages are counted."""
 
-    def __init__(self, store: Clickhouse, tally: Tally, *, plain: bool = False) -> None:
+    def __init__(self, store: Clickhouse, tally: ImportTally, *, plain: bool = False) -> None:
         """`plain` allows hosts without TLS. Raises DirectoryError if there is no such table."""
         self._store = store
         self._tally = tally
@@ -35,12 +35,12 @@ class ClickhouseDirectory:
         except ClickhouseError as error:
             raise DirectoryError(str(error)) from error
 
-    def page(self, after: str, limit: int) -> list[Entry]:
+    def page(self, after: str, limit: int) -> list[DirectoryEntry]:
         """The first DIDs after `after` in bytewise order; none without a host.
 
         Fewer than `limit` are the last: what is left out is made up for.
         """
-        found: list[Entry] = []
+        found: list[DirectoryEntry] = []
         while (missing := limit - len(found)) > 0:
             with self._plainly():
                 rows = self._store.rows(
@@ -48,7 +48,7 @@ class ClickhouseDirectory:
                     after=after,
                     limit=missing,
                 )
-            found += (Entry(did, host) for did, pds in rows if (host := self._counted(did, pds)))
+            found += (DirectoryEntry(did, host) for did, pds in rows if (host := self._host(pds, did)))
             if len(rows) < missing:
                 break
             after = rows[-1][0]
@@ -70,18 +70,14 @@ class ClickhouseDirectory:
             rows = self._store.rows(f"SELECT pds, count() {LIVING} GROUP BY pds")
         return sum(number for pds, number in rows if self._host(pds))
 
-    def _host(self, pds: str) -> str | None:
-        try:
-            return host_at(pds, plain=self._plain)
-        except EndpointError:
-            return None
-
-    def _counted(self, did: str, pds: str) -> str | None:
+    def _host(self, pds: str, counted: str = "") -> str | None:
+        """The host; None if it is none, which is noted of the DID that is `counted`."""
         try:
             return host_at(pds, plain=self._plain)
         except EndpointError as error:
-            self._tally.refused[error.reason] += 1
-            self._tally.show(f"{did}: {error}")
+            if counted:
+                self._tally.refused[error.reason] += 1
+                self._tally.show(f"{counted}: {error}")
             return None
 
     def close(self) -> None:

@@ -1,26 +1,66 @@
 """What a crawl of repos is fed with: what is due, then the directory; and what waits for hosts that are back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from sanderling.executor import Executor
 from sanderling.repos.directory import Directory
-from sanderling.repos.hosts import Queued, RepoHost
-from sanderling.repos.low_water import LowWater
+from sanderling.repos.hosts import QueuedRepo, RepoHost
 from sanderling.repos.measures import Measures
 from sanderling.stores.ports import FIRST, Due, RepoProgress
 
 AT_ONCE = 5_000  # DIDs that are read from the schedule
 FEW = 1_000  # DIDs of one host in memory; with fewer, more of those that wait on disk are read
 
-Feed = Callable[[Sequence[Queued]], object]
+TakesRepos = Callable[[Sequence[QueuedRepo]], object]
+
+
+@dataclass(slots=True, eq=False)
+class _Page:
+    last: str
+    left: int
+
+
+class LowWater:
+    """How far everything is settled, page by page of the directory, whatever the order in which DIDs are."""
+
+    def __init__(self) -> None:
+        self.cursor: str | None = None  # the DID up to which everything is settled; None before the first page is
+        self._pages: deque[_Page] = deque()
+        self._page_of: dict[str, _Page] = {}
+
+    def __len__(self) -> int:
+        return len(self._page_of)
+
+    def begin(self, last: str, dids: Iterable[str]) -> None:
+        """A page that ends with `last`; of it, these are still to be settled."""
+        page = _Page(last, 0)
+        for did in dids:
+            page.left += 1
+            self._page_of[did] = page
+        self._pages.append(page)
+        self._rise()
+
+    def settle(self, did: str) -> None:
+        """The DID is archived, ended, or has a due time. What belongs to no page is settled already."""
+        page = self._page_of.pop(did, None)
+        if page is not None:
+            page.left -= 1
+            if not page.left:
+                self._rise()
+
+    def _rise(self) -> None:
+        while self._pages and self._pages[0].left == 0:
+            self.cursor = self._pages.popleft().last
 
 
 class BringsBack(Protocol):
     """Takes what waited on disk while a host was away."""
 
-    def __call__(self, host: RepoHost, found: Sequence[Queued], *, last: bool) -> object:
+    def __call__(self, host: RepoHost, found: Sequence[QueuedRepo], *, last: bool) -> object:
         """Whether these are the last of them."""
 
 
@@ -39,6 +79,7 @@ class Feeder:
         self._page_size = page_size
         self._fed = False
         self._draining = False
+        self._held_back = False  # whether somebody waits for room
         self._moved = asyncio.Event()  # something has changed for who waits to feed
         self._wants: list[RepoHost] = []
         self._wanted = asyncio.Event()
@@ -56,17 +97,19 @@ class Feeder:
 
     def look(self) -> None:
         """There may be room for more."""
-        self._moved.set()
+        if self._held_back:
+            self._moved.set()
 
     def want(self, host: RepoHost) -> None:
         """Less waits in memory than did, of this host among others."""
-        self._moved.set()
+        if self._held_back:
+            self._moved.set()
         if host.unread and not host.loading and not host.aside and host.fresh < FEW:
             host.loading = True
             self._wants.append(host)
             self._wanted.set()
 
-    async def feed(self, has_room: Callable[[], bool], feed: Feed) -> None:
+    async def feed(self, has_room: Callable[[], bool], feed: TakesRepos) -> None:
         """What has a due time, the first first; then the directory from where it was left, but for what is known."""
         after, until = FIRST, await self._disk(self._progress.last_due)
         while await self._room(has_room) and (found := await self._read_due(after, until)):
@@ -84,7 +127,7 @@ class Feeder:
             self._measures.pages += 1
             self._measures.page_dids.add(len(new))
             self.water.begin(last, new)
-            feed([Queued(entry.did, entry.host) for entry in page if entry.did in new])
+            feed([QueuedRepo(entry.did, entry.host) for entry in page if entry.did in new])
         self._fed = True
         feed(())
 
@@ -92,16 +135,18 @@ class Feeder:
         """Return when more may be read; False if nothing more is wanted."""
         while not self._draining and not has_room():
             self._moved.clear()
+            self._held_back = True
             await self._moved.wait()
+            self._held_back = False
         return not self._draining
 
     async def _read_due(self, after: Due, until: int) -> list[Due]:
         return await self._disk(self._progress.due, after, until, AT_ONCE)
 
-    async def _located(self, found: Sequence[Due]) -> list[Queued]:
+    async def _located(self, found: Sequence[Due]) -> list[QueuedRepo]:
         """Those that the directory has, with their addresses."""
         urls = await self._disk(self._directory.hosts_of, [each.did for each in found])
-        return [Queued(each.did, urls[each.did], each.failures, each.due) for each in found if each.did in urls]
+        return [QueuedRepo(each.did, urls[each.did], each.failures, each.due) for each in found if each.did in urls]
 
     async def bring_back(self, settled: Callable[[], Awaitable[None]], take: BringsBack) -> None:
         """Read what waits on disk for hosts that want it, until cancelled."""

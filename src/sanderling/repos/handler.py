@@ -11,7 +11,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.limit import Permit
 from sanderling.observe.histogram import Histogram
 from sanderling.outcome import Code, Outcome
-from sanderling.repos.hosts import Ask
+from sanderling.repos.hosts import RepoRequest
 from sanderling.repos.measures import SECONDS, Exchanges
 from sanderling.repos.packing import Packed, pack
 from sanderling.repos.rules import RepoRules
@@ -52,7 +52,7 @@ class RepoHandler:
         self._rules = rules
         self._clock = clock
 
-    async def __call__(self, work: Ask, permit: Permit, blame: Blame) -> Settled[Understood]:
+    async def __call__(self, work: RepoRequest, permit: Permit, blame: Blame) -> Settled[Understood]:
         """What came of it."""
         started = self._clock.now()
         settled = None if self._earlier is None else await self._unless_changed(self._earlier, work, permit, blame)
@@ -66,13 +66,13 @@ class RepoHandler:
         self.durations.add(self._clock.now() - started)
         return settled
 
-    def received(self, work: Ask) -> int | None:
+    def received(self, work: RepoRequest) -> int | None:
         """Bytes of the answer so far; None while nothing is on its way, since it waits for leave or is packed."""
         url = self._exchanges.urls.get(work.key)
         return None if url is None else self._memory.held(url)
 
     async def _unless_changed(
-        self, earlier: EarlierRevs, work: Ask, permit: Permit, blame: Blame
+        self, earlier: EarlierRevs, work: RepoRequest, permit: Permit, blame: Blame
     ) -> Settled[Understood] | None:
         """What came of asking for the revision; None if the repo must be asked for."""
         rev = await self._cores(earlier.rev, work.key)
@@ -86,7 +86,7 @@ class RepoHandler:
         same = outcome.code is Code.OK and latest_rev(reply.body) == rev
         return Settled(outcome, Category.UNCHANGED, size=len(reply.body)) if same else None
 
-    async def _understand(self, work: Ask, fetched: Fetched, blame: Blame) -> Settled[Understood]:
+    async def _understand(self, work: RepoRequest, fetched: Fetched, blame: Blame) -> Settled[Understood]:
         outcome, reply = fetched.outcome, fetched.reply
         if reply is None or outcome.code is not Code.OK:
             outcome = _of_host(fetched)

@@ -3,7 +3,8 @@
 import heapq
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
+
+import msgspec
 
 from sanderling.apis.atproto import Category
 from sanderling.engine.hosts import HostState
@@ -18,14 +19,14 @@ LEAST_RPS = 0.5
 HALVE_EVERY, CLOSE_AFTER = 5, 10  # different repos that fail in a row
 
 
-class Ask(NamedTuple):
+class RepoRequest(msgspec.Struct, frozen=True, gc=False):
     """A repo to ask for, at the address of its host."""
 
     key: str  # its DID
     url: str
 
 
-class Queued(NamedTuple):
+class QueuedRepo(msgspec.Struct, frozen=True, gc=False):
     """A DID that waits: without a due time it comes from the directory, with one from the schedule on disk."""
 
     did: str
@@ -49,8 +50,8 @@ class RepoHost(HostState):
     unread: list[Due] | None = None  # where to go on reading those that waited while it was away
     loading: bool = False  # whether they are being read
     probe: str = ""  # one that is in memory as well, to find out how the host is
-    _ready: deque[str] | None = None  # made when needed: most hosts have a handful of repos
-    _later: list[tuple[float, str]] | None = None
+    ready: deque[str] | None = None  # made when needed: most hosts have a handful of repos
+    later: list[tuple[float, str]] | None = None
 
     def rate(self, usual: float) -> float:
         """Requests a second that it may have, whatever more it would allow; `usual` for hosts of middle size."""
@@ -73,58 +74,56 @@ class RepoHost(HostState):
             self.silent_since = now
         self.refused = None
 
-    def ask(self, did: str) -> Ask:
+    def ask(self, did: str) -> RepoRequest:
         """The request for a DID."""
-        return Ask(did, self.url if self.elsewhere is None else self.elsewhere.get(did, self.url))
+        return RepoRequest(did, self.url if self.elsewhere is None else self.elsewhere.get(did, self.url))
 
     def put(self, did: str) -> None:
         """Let a DID wait, behind the others."""
-        self._ready = self._ready or deque()
-        self._ready.append(did)
+        self.ready = self.ready or deque()
+        self.ready.append(did)
 
     def put_off(self, did: str, until: float) -> None:
         """Not before `until`."""
-        self._later = self._later or []
-        heapq.heappush(self._later, (until, did))
+        self.later = self.later or []
+        heapq.heappush(self.later, (until, did))
 
     def pop_new(self) -> str | None:
         """The next that was never put off."""
-        return self._popped(self._ready.popleft()) if self._ready else None
+        if not self.ready:
+            return None
+        did = self.ready.popleft()
+        self.ready = self.ready or None  # an empty one is large
+        return did
 
     def pop_last(self) -> str | None:
         """The last that was never put off, far away from what may be broken."""
-        return self._popped(self._ready.pop()) if self._ready else None
+        if not self.ready:
+            return None
+        did = self.ready.pop()
+        self.ready = self.ready or None
+        return did
 
     def pop_again(self, now: float) -> str | None:
         """The next that was put off and is due."""
-        return heapq.heappop(self._later)[1] if self.has_again(now) and self._later else None
+        return heapq.heappop(self.later)[1] if self.has_again(now) and self.later else None
 
     def pop_all(self) -> list[str]:
         """Everything that waits in memory."""
-        dids = [*(self._ready or ()), *(did for _, did in sorted(self._later or ()))]
-        self._ready = self._later = None
+        dids = [*(self.ready or ()), *(did for _, did in sorted(self.later or ()))]
+        self.ready = self.later = None
         return dids
-
-    def _popped(self, did: str) -> str:
-        self._ready = self._ready or None
-        return did
 
     def has_again(self, now: float) -> bool:
         """Whether something that was put off is due."""
-        return bool(self._later) and self._later is not None and self._later[0][0] <= now
-
-    def due(self) -> float | None:
-        """When there is next something to take; 0 if there is now, None if there is nothing in memory."""
-        if self._ready:
-            return 0.0
-        return self._later[0][0] if self._later else None
+        return bool(self.later) and self.later is not None and self.later[0][0] <= now
 
     @property
     def fresh(self) -> int:
         """How many wait in memory that were not put off."""
-        return len(self._ready or ())
+        return len(self.ready or ())
 
     @property
     def waiting(self) -> int:
         """How many wait, in memory and on disk."""
-        return len(self._ready or ()) + len(self._later or ()) + self.stored
+        return len(self.ready or ()) + len(self.later or ()) + self.stored

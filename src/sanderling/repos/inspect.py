@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sanderling.formats.rca import Block, Footer, Header, RcaError
-from sanderling.repos.archives import Archive, Head, Problem, Report
+from sanderling.repos.archives import Archive, ArchiveProblem, BlockHead, Report
 from sanderling.repos.rows import split
 
 # Files summed up side by side: both reading and summing let other threads run.
@@ -64,7 +64,7 @@ def inspect(path: Path, report: Report, *, verify: bool = False, largest: int = 
     return found
 
 
-def _counted(heads: Iterable[Head], found: Inspection) -> Iterator[LargeRepo]:
+def _counted(heads: Iterable[BlockHead], found: Inspection) -> Iterator[LargeRepo]:
     for head in heads:
         found.repos += 1
         found.records += head.records
@@ -76,14 +76,14 @@ def _counted(heads: Iterable[Head], found: Inspection) -> Iterator[LargeRepo]:
         yield LargeRepo(head.size, head.did, head.records)
 
 
-def _unpacked(archive: Archive, report: Report) -> Iterator[Head]:
+def _unpacked(archive: Archive, report: Report) -> Iterator[BlockHead]:
     """All blocks that hold what they say, without their records."""
     for block in archive.blocks():
         try:
             for entry, offset, content in block.contents(lambda _: True):
                 split(content, entry.count, offset)
         except RcaError as error:
-            report(Problem.of(archive.path, error))
+            report(ArchiveProblem.of(archive.path, error))
         else:
             yield archive.head_of(block)
 
@@ -123,7 +123,7 @@ def verify(paths: Sequence[Path], report: Report, watch: Callable[[int], None] =
 def _verify(path: Path, report: Report, watch: Callable[[int], None], stopped: threading.Event) -> Verified:
     done = Verified()
 
-    def say(problem: Problem) -> None:
+    def say(problem: ArchiveProblem) -> None:
         done.problems += 1
         report(problem)
 
@@ -136,9 +136,9 @@ def _verify(path: Path, report: Report, watch: Callable[[int], None], stopped: t
             if archive.torn:
                 done.torn[path] = archive.torn
     except RcaError as error:
-        say(Problem.of(path, error))
+        say(ArchiveProblem.of(path, error))
     except OSError as error:
-        say(Problem(path, 0, error.strerror or str(error)))
+        say(ArchiveProblem(path, 0, error.strerror or str(error)))
     return done
 
 
@@ -153,9 +153,9 @@ def newest(paths: Sequence[Path], did: str, report: Report) -> tuple[Path, Block
             with Archive(path, report) as archive:
                 block = archive.find(did)
         except RcaError as error:
-            report(Problem.of(path, error))
+            report(ArchiveProblem.of(path, error))
         except OSError as error:
-            report(Problem(path, 0, error.strerror or str(error)))
+            report(ArchiveProblem(path, 0, error.strerror or str(error)))
         else:
             if block is not None and (found is None or _when(block) >= _when(found[1])):
                 found = path, block

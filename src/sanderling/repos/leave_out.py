@@ -12,7 +12,7 @@ from sanderling.repos.plc import EndpointError, host_at, is_did
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveOut:
+class RepoLeaveOut:
     """What is listed. A host is meant with and without TLS."""
 
     dids: frozenset[str] = frozenset()

@@ -52,7 +52,7 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
     nullified: bool = False
 
 
-class Kept(NamedTuple):
+class RememberedOperation(NamedTuple):
     """What is remembered of an operation. They sort by age."""
 
     created_at: int
@@ -63,7 +63,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class ImportTally:
     """What was read, and what was wrong with it."""
 
     lines: int = 0
@@ -118,7 +118,7 @@ class _Line(msgspec.Struct):
     seq: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
 
 
-def read(lines: Iterable[bytes], tally: Tally, *, plain: bool = False) -> Iterator[Operation]:
+def read(lines: Iterable[bytes], tally: ImportTally, *, plain: bool = False) -> Iterator[Operation]:
     """The operations of an export, as they come. What is none is counted; nothing that a line says raises.
 
     With `plain`, hosts without TLS are taken too.
@@ -166,7 +166,7 @@ def is_did(text: str) -> bool:
     return len(text) <= LONGEST_DID and DID.fullmatch(text) is not None
 
 
-def _operation(found: _Line, tally: Tally, *, plain: bool) -> Operation:
+def _operation(found: _Line, tally: ImportTally, *, plain: bool) -> Operation:
     host = ""
     if endpoint := found.operation.endpoint:
         try:
@@ -203,18 +203,18 @@ def tag_of(cid: str) -> bytes:
     return blake2b(cid.encode(), digest_size=8).digest()
 
 
-def fold(kept: Iterable[Kept]) -> tuple[Kept, ...]:
+def fold(kept: Iterable[RememberedOperation]) -> tuple[RememberedOperation, ...]:
     """What of these to remember: the last few, oldest first, each once, and nullified if it ever was said to be.
 
     The same, in whatever order and however often they come, and folded at once or one after the other.
     """
-    known: dict[bytes, Kept] = {}
+    known: dict[bytes, RememberedOperation] = {}
     for each in kept:
         before = known.get(each.tag, each)
         known[each.tag] = max(before, each)._replace(nullified=before.nullified or each.nullified)
     return tuple(sorted(known.values())[-KEPT:])
 
 
-def host_now(kept: Iterable[Kept]) -> int:
+def host_now(kept: Iterable[RememberedOperation]) -> int:
     """The host that the last valid one gives, 0 if it gives none or if there is none; `kept` is as `fold` left it."""
     return next((each.host for each in reversed(tuple(kept)) if not each.nullified), 0)

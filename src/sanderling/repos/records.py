@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.formats.rca import Block, RcaError
-from sanderling.repos.archives import Archive, Problem
+from sanderling.repos.archives import Archive, ArchiveProblem
 from sanderling.repos.plc import is_did
 from sanderling.repos.rows import split
 from sanderling.repos.segments import PART, number_of, segments_in
@@ -69,7 +69,7 @@ class RepoSummary(msgspec.Struct):
     collections: dict[str, int]
 
 
-class Wanted(NamedTuple):
+class WantedRecord(NamedTuple):
     """What a key names: a repo, or a record of it."""
 
     did: str
@@ -117,7 +117,7 @@ class RepoRecords:
                 for rkey, json in zip(*split(content, entry.count, offset), strict=True):
                     yield _record(block, entry.name, rkey.decode(), json)
         except (RcaError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            self._note(Problem(path, block.offset, f"repo {block.did}: {error}"))
+            self._note(ArchiveProblem(path, block.offset, f"repo {block.did}: {error}"))
 
     def show(self, key: str) -> RecordLookup:
         """A repo by its DID, or a record by its at:// URI; or why it is not there."""
@@ -130,7 +130,7 @@ class RepoRecords:
             return RecordLookup(found[-1], found[:-1][-MOST_HISTORY:])
         return RecordLookup(why=self._why(wanted), nearest=self._some_dids(wanted.did))
 
-    def _find(self, path: Path, wanted: Wanted) -> Iterator[bytes]:
+    def _find(self, path: Path, wanted: WantedRecord) -> Iterator[bytes]:
         with self._archive(path) as archive:
             offsets = [head.offset for head in archive.heads(check=False) if head.did == wanted.did]
             for offset in offsets:
@@ -143,7 +143,7 @@ class RepoRecords:
                 records = block.records(wanted.collection)
                 yield from (_record(block, wanted.collection, *each) for each in records if each[0] == wanted.rkey)
 
-    def _why(self, wanted: Wanted) -> str:
+    def _why(self, wanted: WantedRecord) -> str:
         path = self._folder / DATABASE
         if not path.exists():
             return f"no segment has it, and {path} is not there to say why (the progress may be in Redis)"
@@ -183,7 +183,7 @@ class RepoRecords:
         except OSError as error:
             raise RecordsError(f"cannot read {path}: {error.strerror}") from None
 
-    def _note(self, problem: Problem) -> None:
+    def _note(self, problem: ArchiveProblem) -> None:
         if len(self.about.notes) < MOST_NOTES:
             self.about.notes.append(f"left out: {problem}")
 
@@ -198,9 +198,9 @@ def _record(block: Block, collection: str, rkey: str, json: bytes) -> bytes:
     return _encode(RepoRecord(uri, block.did, block.pds, block.rev, block.crawled_at, collection, rkey, raw))
 
 
-def _wanted(key: str) -> Wanted | None:
+def _wanted(key: str) -> WantedRecord | None:
     did, _, path = key.removeprefix("at://").partition("/")
     collection, _, rkey = path.partition("/")
     if not is_did(did) or (path and not (collection and rkey)):
         return None
-    return Wanted(did, collection, rkey)
+    return WantedRecord(did, collection, rkey)

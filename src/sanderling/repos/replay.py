@@ -15,11 +15,11 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol, Self
 
 from sanderling.formats.rca import RcaError
-from sanderling.repos.archives import Archive, Problem, Report
-from sanderling.repos.leave_out import LeaveOut
-from sanderling.repos.rows import Rows, Run, chooser
+from sanderling.repos.archives import Archive, ArchiveProblem, Report
+from sanderling.repos.leave_out import RepoLeaveOut
+from sanderling.repos.rows import RecordColumns, RecordRun, chooser
 
-NOTHING = LeaveOut()
+NOTHING = RepoLeaveOut()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ReplayRules:
             raise ValueError(f"{self}, expected numbers from 1 up")
 
 
-class Segment(NamedTuple):
+class ReplaySegment(NamedTuple):
     """Which segment it is, and what of it is loaded."""
 
     name: str
@@ -46,29 +46,29 @@ class Segment(NamedTuple):
     collections: str  # the patterns; "" for all
 
 
-class Batch(NamedTuple):
+class ReplayBatch(NamedTuple):
     """Some records of a segment."""
 
     rows: Any  # a pyarrow.Table, which has no types
     versions: list[tuple[str, int]]  # repos that are whole in it: DID, and when each was crawled
 
 
-class Loading(Protocol):
+class SegmentLoading(Protocol):
     """A segment on its way into a sink."""
 
     complete: bool  # set when all of it was written: it need not be loaded again
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: ReplayBatch) -> None:
         """Take some rows."""
 
 
-class Sink(Protocol):
+class ReplaySink(Protocol):
     """Where records go. Raises ClickhouseError or FolderError."""
 
-    def has(self, segment: Segment) -> bool:
+    def has(self, segment: ReplaySegment) -> bool:
         """Whether all of it was loaded before."""
 
-    def loading(self, segment: Segment) -> AbstractContextManager[Loading]:
+    def loading(self, segment: ReplaySegment) -> AbstractContextManager[SegmentLoading]:
         """Begin to load it."""
 
     def remove_superseded(self) -> int:
@@ -76,7 +76,7 @@ class Sink(Protocol):
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayTotals:
     """What came of a replay, or of a piece of it."""
 
     segments: int = 0  # read in this run
@@ -89,13 +89,13 @@ class Replayed:
     problems: int = 0
     superseded: int = 0  # rows of earlier crawls that were removed
 
-    def __iadd__(self, other: "Replayed") -> Self:
+    def __iadd__(self, other: "ReplayTotals") -> Self:
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
 
-Watch = Callable[[Replayed], None]
+Watch = Callable[[ReplayTotals], None]
 
 
 class Replay:
@@ -103,12 +103,12 @@ class Replay:
 
     def __init__(
         self,
-        sink: Sink,
+        sink: ReplaySink,
         report: Report,
         *,
         collections: Sequence[str] = (),
         again: bool = False,
-        leave_out: LeaveOut = NOTHING,
+        leave_out: RepoLeaveOut = NOTHING,
         rules: ReplayRules | None = None,
     ) -> None:
         """`report` is told of every problem, from any thread. With `again`, nothing counts as loaded before."""
@@ -121,14 +121,14 @@ class Replay:
         self._rules = rules or ReplayRules()
         self._stopped = threading.Event()
 
-    def run(self, paths: Sequence[Path], watch: Watch = lambda _: None) -> Replayed:
+    def run(self, paths: Sequence[Path], watch: Watch = lambda _: None) -> ReplayTotals:
         """Load all of `paths`; `watch` gets what was done since it was last called, from any thread.
 
         What the sink raises ends it; a segment that cannot be read does not.
         """
-        total = Replayed()
+        total = ReplayTotals()
         # Not `as_completed`: that locks all futures at once, and Ctrl-C in the midst of it leaves some locked for ever.
-        ended: SimpleQueue[Future[Replayed]] = SimpleQueue()
+        ended: SimpleQueue[Future[ReplayTotals]] = SimpleQueue()
         with ThreadPoolExecutor(self._rules.threads) as pool:
             try:
                 for path in paths:
@@ -143,7 +143,7 @@ class Replay:
         total.superseded = self._sink.remove_superseded()
         return total
 
-    def _segment(self, path: Path, watch: Watch) -> Replayed:
+    def _segment(self, path: Path, watch: Watch) -> ReplayTotals:
         share = _Share(path, self._report, watch)
         try:
             with Archive(path, share.report) as archive:
@@ -151,44 +151,44 @@ class Replay:
         except RcaError as error:
             share.say(error)
         except OSError as error:
-            share.report(Problem(path, 0, error.strerror or str(error)))
+            share.report(ArchiveProblem(path, 0, error.strerror or str(error)))
         return share.done
 
     def _load(self, archive: Archive, share: "_Share") -> None:
         footer = archive.footer
-        segment = Segment(archive.path.name, archive.size, footer.crc if footer else 0, self._patterns)
+        segment = ReplaySegment(archive.path.name, archive.size, footer.crc if footer else 0, self._patterns)
         if footer and not self._again and self._sink.has(segment):
-            share.add(Replayed(before=1))
+            share.add(ReplayTotals(before=1))
             return
         with self._sink.loading(segment) as loading:
             for batch in self._batches(archive, share):
                 loading.write(batch)
-                share.add(Replayed(records=batch.rows.num_rows))
+                share.add(ReplayTotals(records=batch.rows.num_rows))
             loading.complete = footer is not None and not share.done.problems
-        share.add(Replayed(segments=1, torn=archive.torn))
+        share.add(ReplayTotals(segments=1, torn=archive.torn))
 
-    def _batches(self, archive: Archive, share: "_Share") -> Iterator[Batch]:
+    def _batches(self, archive: Archive, share: "_Share") -> Iterator[ReplayBatch]:
         """All records. Of what a batch was made of nothing is kept while it is written."""
-        rows, versions = Rows(), list[tuple[str, int]]()
+        rows, versions = RecordColumns(), list[tuple[str, int]]()
         for block in archive.blocks():
             if self._stopped.is_set():
                 raise StoppedError
             if self._leave_out.has(block.did, block.pds):
-                share.add(Replayed(left_out=1, bytes=len(block.data)))
+                share.add(ReplayTotals(left_out=1, bytes=len(block.data)))
                 continue
             try:
                 for entry, offset, content in block.contents(self._wanted):
-                    rows.add(Run(block.did, entry.name, block.crawled_at, offset), content, entry.count)
+                    rows.add(RecordRun(block.did, entry.name, block.crawled_at, offset), content, entry.count)
             except RcaError as error:
                 share.say(error)
             else:
                 versions.append((block.did, block.crawled_at))
-            share.add(Replayed(repos=1, bytes=len(block.data)))
+            share.add(ReplayTotals(repos=1, bytes=len(block.data)))
             if len(rows) >= self._rules.rows or rows.bytes >= self._rules.bytes:
-                batch, rows, versions = Batch(share.table_of(rows), versions), Rows(), []
+                batch, rows, versions = ReplayBatch(share.table_of(rows), versions), RecordColumns(), []
                 yield batch
         if len(rows) or versions:
-            yield Batch(share.table_of(rows), versions)
+            yield ReplayBatch(share.table_of(rows), versions)
 
 
 class StoppedError(Exception):
@@ -202,20 +202,20 @@ class _Share:
         self._path = path
         self._report = report
         self._watch = watch
-        self.done = Replayed()
+        self.done = ReplayTotals()
 
-    def add(self, more: Replayed) -> None:
+    def add(self, more: ReplayTotals) -> None:
         self.done += more
         self._watch(more)
 
-    def report(self, problem: Problem) -> None:
-        self.add(Replayed(problems=1))
+    def report(self, problem: ArchiveProblem) -> None:
+        self.add(ReplayTotals(problems=1))
         self._report(problem)
 
     def say(self, error: RcaError) -> None:
-        self.report(Problem.of(self._path, error))
+        self.report(ArchiveProblem.of(self._path, error))
 
-    def table_of(self, rows: Rows) -> Any:  # noqa: ANN401 - a pyarrow.Table
+    def table_of(self, rows: RecordColumns) -> Any:  # noqa: ANN401 - a pyarrow.Table
         table, left_out = rows.table()
         for error in left_out:
             self.say(error)

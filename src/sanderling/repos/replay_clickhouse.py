@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sanderling.extras import load
-from sanderling.repos.replay import Batch, Segment
+from sanderling.repos.replay import ReplayBatch, ReplaySegment
 from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse, ClickhouseError
 
 LOADED = """
@@ -68,7 +68,7 @@ class ClickhouseSink:
         )
         return str(key).startswith("toYYYYMM")
 
-    def has(self, segment: Segment) -> bool:
+    def has(self, segment: ReplaySegment) -> bool:
         """Whether all of it was loaded before, in these collections or in all."""
         ((found,),) = self._store.rows(
             "SELECT count() FROM repo_segments_loaded WHERE segment = {name:String} AND size = {size:UInt64} "
@@ -78,7 +78,7 @@ class ClickhouseSink:
         return bool(found)
 
     @contextmanager
-    def loading(self, segment: Segment) -> Iterator["_Inserted"]:
+    def loading(self, segment: ReplaySegment) -> Iterator["_Inserted"]:
         """Insert its rows, and remember it when they are all there."""
         loading = _Inserted(self._store, segment.collections.split(","))
         yield loading
@@ -143,7 +143,7 @@ class _Inserted:
         self.complete = False
         self.records = 0
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: ReplayBatch) -> None:
         """Insert the rows, then which crawls they are of: if that fails, the segment is loaded again."""
         pa = load("pyarrow", "ClickHouse")
         create = pa.repeat(pa.scalar(1, pa.int8()), batch.rows.num_rows)  # as the table numbers it
@@ -153,7 +153,7 @@ class _Inserted:
             self._store.insert("repo_versions", self._versions(pa, batch))
         self.records += batch.rows.num_rows
 
-    def _versions(self, pa: Any, batch: Batch) -> Any:  # noqa: ANN401 - pyarrow has no types
+    def _versions(self, pa: Any, batch: ReplayBatch) -> Any:  # noqa: ANN401 - pyarrow has no types
         versions = [(repo, pattern, at) for repo, at in batch.versions for pattern in self._patterns]
         repos, patterns, times = zip(*versions, strict=True)
         columns = {"repo": pa.array(repos), "collections": pa.array(patterns), "time_us": pa.array(times, pa.int64())}

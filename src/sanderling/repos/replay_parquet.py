@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from sanderling.extras import load
-from sanderling.repos.replay import Batch, Segment
+from sanderling.repos.replay import ReplayBatch, ReplaySegment
 from sanderling.stores.durable import FolderError, draft_of, plainly, sync_folder
 
 # In the metadata of a file, which segment it was made of. One that could not be read to its end has none.
@@ -34,16 +34,16 @@ class ParquetSink:
         """The file of a segment."""
         return self._folder / f"{segment.partition('.rca')[0]}.parquet"
 
-    def has(self, segment: Segment) -> bool:
+    def has(self, segment: ReplaySegment) -> bool:
         """Whether its file is there, and was made of all of it."""
         return self._made_of(segment.name) == segment
 
-    def _made_of(self, name: str) -> Segment | None:
+    def _made_of(self, name: str) -> ReplaySegment | None:
         """The segment that the file of this name was made of to its end; None if there is no such file."""
         parquet = load("pyarrow.parquet", "Parquet")
         try:
             found = parquet.read_metadata(self.path_of(name)).metadata or {}
-            return Segment(**msgspec.json.decode(found[MADE_OF]))
+            return ReplaySegment(**msgspec.json.decode(found[MADE_OF]))
         except (OSError, ValueError, KeyError):  # pyarrow's own are both of the first: none, or somebody else's
             return None
 
@@ -52,7 +52,7 @@ class ParquetSink:
         return 0
 
     @contextmanager
-    def loading(self, segment: Segment) -> Iterator["_Written"]:
+    def loading(self, segment: ReplaySegment) -> Iterator["_Written"]:
         """Write its file. Raises FolderError if that has the records of another archive, which would be lost."""
         path, there = self.path_of(segment.name), self._made_of(segment.name)
         if there is not None and (there.size, there.index_crc) != (segment.size, segment.index_crc):
@@ -75,7 +75,7 @@ class ParquetSink:
             sync_folder(self._folder)
 
 
-def _write(file: Any, segment: Segment) -> Iterator["_Written"]:  # noqa: ANN401 - an open file
+def _write(file: Any, segment: ReplaySegment) -> Iterator["_Written"]:  # noqa: ANN401 - an open file
     parquet = load("pyarrow.parquet", "Parquet")
     with parquet.ParquetWriter(file, schema(), compression="zstd") as writer:
         loading = _Written(writer)
@@ -84,7 +84,7 @@ def _write(file: Any, segment: Segment) -> Iterator["_Written"]:  # noqa: ANN401
             writer.add_key_value_metadata({MADE_OF: _described(segment)})
 
 
-def _described(segment: Segment) -> bytes:
+def _described(segment: ReplaySegment) -> bytes:
     return msgspec.json.encode(segment._asdict())
 
 
@@ -93,7 +93,7 @@ class _Written:
         self._writer = writer
         self.complete = False
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: ReplayBatch) -> None:
         pa = load("pyarrow", "Parquet")
         create = pa.repeat("create", batch.rows.num_rows)
         columns = schema()

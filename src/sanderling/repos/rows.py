@@ -43,7 +43,7 @@ def chooser(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda name: not patterns or name in names or name.startswith(beginnings)
 
 
-class Run(NamedTuple):
+class RecordRun(NamedTuple):
     """Records that follow each other: those of one collection of one repo."""
 
     repo: str
@@ -52,20 +52,20 @@ class Run(NamedTuple):
     offset: int  # of the file
 
 
-class Rows:
+class RecordColumns:
     """Records that wait to be written together."""
 
     def __init__(self) -> None:
         self._rkeys: list[bytes] = []
         self._jsons: list[bytes] = []
-        self._runs: list[Run] = []
+        self._runs: list[RecordRun] = []
         self._ends = array("i")  # of the runs, in records
         self.bytes = 0  # unpacked
 
     def __len__(self) -> int:
         return len(self._jsons)
 
-    def add(self, run: Run, content: bytes, count: int) -> None:
+    def add(self, run: RecordRun, content: bytes, count: int) -> None:
         """Take an unpacked collection. Raises RcaError, and takes nothing, if that is not what it is."""
         rkeys, jsons = split(content, count, run.offset)
         self._rkeys += rkeys

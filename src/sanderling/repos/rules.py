@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from sanderling.formats.repo import Cids, Limits
-from sanderling.repos.leave_out import LeaveOut
+from sanderling.repos.leave_out import RepoLeaveOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,4 +20,4 @@ class RepoRules:
     first_patience: float = 15.0  # seconds with a host that never answered: most likely it does not exist
     again: tuple[float, ...] = (2.0, 10.0, 30.0)  # seconds until a repo that failed is asked for again
     per_host: int = 10  # in flight
-    leave_out: LeaveOut = field(default_factory=LeaveOut)
+    leave_out: RepoLeaveOut = field(default_factory=RepoLeaveOut)

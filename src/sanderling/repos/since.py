@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from sanderling.formats.rca import RcaError
-from sanderling.repos.archives import Archive, Problem, Report
+from sanderling.repos.archives import Archive, ArchiveProblem, Report
 from sanderling.repos.segments import segments_in
 from sanderling.stores.durable import FolderError, plainly
 
@@ -82,7 +82,7 @@ def _rows(paths: Sequence[Path], report: Report) -> Iterator[Row]:
         try:
             archive = Archive(path, report)
         except RcaError as error:
-            report(Problem.of(path, error))
+            report(ArchiveProblem.of(path, error))
             continue
         with archive:
             yield from ((head.did, head.rev, head.crawled_at) for head in archive.heads(check=False))

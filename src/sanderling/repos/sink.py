@@ -7,6 +7,8 @@ start, in the segment itself.
 from collections.abc import Sequence
 from typing import NamedTuple, Never, Protocol
 
+import msgspec
+
 from sanderling.engine.writer import Writer, WriterRules
 from sanderling.executor import Executor
 from sanderling.stores.ports import Finished, HostAside, RepoProgress, Unfinished
@@ -27,7 +29,7 @@ class Appends(Protocol):
         """The segment that is written to."""
 
 
-class Archived(NamedTuple):
+class Archived(msgspec.Struct, gc=False):
     """A repo that was read: its block."""
 
     did: str

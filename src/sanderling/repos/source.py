@@ -18,14 +18,14 @@ from sanderling.limit import Limiter
 from sanderling.outcome import Outcome
 from sanderling.repos.feeding import Feeder
 from sanderling.repos.handler import Understood, category_of
-from sanderling.repos.hosts import Ask, Queued, RepoHost
-from sanderling.repos.measures import Measures
+from sanderling.repos.hosts import QueuedRepo, RepoHost, RepoRequest
+from sanderling.repos.measures import ARCHIVED, Measures
 from sanderling.repos.packing import Packed
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.sink import Archived, Note, RepoWriter
 from sanderling.stores.ports import Due, HostAside, Unfinished
 
-ARCHIVED = "archived"  # beside the categories
+NEW = (Class.NEW,)
 
 
 class RepoSource:
@@ -69,19 +69,21 @@ class RepoSource:
 
     def classes(self, host: RepoHost, now: float) -> Sequence[Class]:
         """What is due: DIDs that were not asked for yet, and such as were put off."""
-        if not host.has_again(now):
-            return (Class.NEW,) if host.fresh else ()
-        return (Class.NEW, Class.AGAIN) if host.fresh else (Class.AGAIN,)
+        if not host.later or host.later[0][0] > now:
+            return NEW if host.ready else ()
+        return (Class.NEW, Class.AGAIN) if host.ready else (Class.AGAIN,)
 
     def due(self, host: RepoHost, now: float) -> float | None:  # noqa: ARG002 - the port's
         """When there is next something to take."""
-        return host.due()
+        if host.ready:
+            return 0.0
+        return host.later[0][0] if host.later else None
 
-    def take(self, host: RepoHost, of: Class, now: float) -> Ask | None:
+    def take(self, host: RepoHost, of: Class, now: float) -> RepoRequest | None:
         """The next DID of a class."""
         return self._taken(host, host.pop_new() if of is Class.NEW else host.pop_again(now))
 
-    def take_untried(self, host: RepoHost, now: float) -> Ask | None:
+    def take_untried(self, host: RepoHost, now: float) -> RepoRequest | None:
         """A DID that was not asked for yet; of a host that was set aside, the one that is left in memory."""
         del now
         if host.aside and host.probe:
@@ -90,7 +92,7 @@ class RepoSource:
             return host.ask(did)
         return self._taken(host, host.pop_last())
 
-    def _taken(self, host: RepoHost, did: str | None) -> Ask | None:
+    def _taken(self, host: RepoHost, did: str | None) -> RepoRequest | None:
         if did is None:
             return None
         self.waiting -= 1
@@ -100,7 +102,7 @@ class RepoSource:
 
     # What there is to ask for.
 
-    def feed(self, found: Iterable[Queued]) -> Sequence[RepoHost]:
+    def feed(self, found: Iterable[QueuedRepo]) -> Sequence[RepoHost]:
         """These are to be asked for; the hosts that they are at."""
         now, wall = self._clock.now(), self._clock.wall()
         fed: dict[RepoHost, None] = {}
@@ -114,7 +116,7 @@ class RepoSource:
             self._retime(host)
         return list(fed)
 
-    def bring_back(self, host: RepoHost, found: Iterable[Queued], *, last: bool) -> None:
+    def bring_back(self, host: RepoHost, found: Iterable[QueuedRepo], *, last: bool) -> None:
         """These were left on disk while the host was away; whether they are the last."""
         now, wall = self._clock.now(), self._clock.wall()
         for queued in found:
@@ -124,7 +126,7 @@ class RepoSource:
         if last and not host.aside:
             self._count_stored(host, -host.stored)  # what is not there any more has moved, or was left out
 
-    def _take_in(self, host: RepoHost, queued: Queued, now: float, wall: float) -> None:
+    def _take_in(self, host: RepoHost, queued: QueuedRepo, now: float, wall: float) -> None:
         did, due = queued.did, queued.due
         if queued.url != host.url:
             host.elsewhere = host.elsewhere or {}
@@ -143,7 +145,7 @@ class RepoSource:
         else:
             host.put(did)
 
-    def _host_of(self, queued: Queued) -> RepoHost | None:
+    def _host_of(self, queued: QueuedRepo) -> RepoHost | None:
         """The host to ask; None if the DID is decided."""
         listed = self._rules.leave_out
         if queued.did in listed.dids:
@@ -170,7 +172,7 @@ class RepoSource:
 
     # What became of it.
 
-    def settled(self, host: RepoHost, work: Ask, settled: Settled[Understood], now: float) -> None:
+    def settled(self, host: RepoHost, work: RepoRequest, settled: Settled[Understood], now: float) -> None:
         """The host answered."""
         del now
         if isinstance(settled.result, Packed):
@@ -180,7 +182,7 @@ class RepoSource:
             self._end(work.key, category, host.failures(work.key) + 1)
         self._retime(host)
 
-    def later(self, host: RepoHost, work: Ask, outcome: Outcome, due: float) -> None:
+    def later(self, host: RepoHost, work: RepoRequest, outcome: Outcome, due: float) -> None:
         """It has not failed."""
         if due == inf:
             self.refused += 1
@@ -191,7 +193,7 @@ class RepoSource:
         else:
             self._put_off(host, work.key, due)
 
-    def failed(self, host: RepoHost, work: Ask, outcome: Outcome, failures: int, due: float | None) -> None:
+    def failed(self, host: RepoHost, work: RepoRequest, outcome: Outcome, failures: int, due: float | None) -> None:
         """It failed so many times in a row; without a due time, for this run."""
         if due is None:
             self._end(work.key, category_of(outcome), failures)

@@ -22,8 +22,8 @@ from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import redact_url
 from sanderling.repos import plc
-from sanderling.repos.directory import Entry, SqliteDirectory
-from sanderling.repos.plc import EndpointError, Tally
+from sanderling.repos.directory import DirectoryEntry, SqliteDirectory
+from sanderling.repos.plc import EndpointError, ImportTally
 from sanderling.stores.durable import sync_folder, write_new
 from sanderling.task import Reply, Task
 
@@ -44,7 +44,7 @@ class UpdateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class UpdateResources:
     """What an update is made with. `plain` takes hosts without TLS too."""
 
     fetcher: Fetcher
@@ -78,10 +78,10 @@ def _said(outcome: Outcome) -> str:
 
 
 async def follow_log(
-    tools: Tools, directory: SqliteDirectory, url: str, watch: Callable[[Tally], None] = lambda _: None
-) -> Tally:
+    tools: UpdateResources, directory: SqliteDirectory, url: str, watch: Callable[[ImportTally], None] = lambda _: None
+) -> ImportTally:
     """Apply the log from where the directory stands to its end; `watch` is called on the way. Raises UpdateError."""
-    tally, cursor = Tally(), await tools.disk(directory.cursor)
+    tally, cursor = ImportTally(), await tools.disk(directory.cursor)
     while True:
         reply = await tools.answer(export(url, _behind(cursor)), PATIENCE)
         operations = list(plc.read(reply.body.splitlines(keepends=True), tally, plain=tools.plain))
@@ -113,7 +113,7 @@ def _behind(cursor: str) -> str:
 
 
 @dataclass(slots=True)
-class Listed:
+class HostListing:
     """What hosts have listed."""
 
     hosts: int = 0
@@ -136,8 +136,8 @@ class _Kept(msgspec.Struct):
 class RelayListing:
     """Lists the repos of all hosts that a relay knows. `kept` is a file that says how far, while it is not done."""
 
-    def __init__(self, tools: Tools, directory: SqliteDirectory, relay: str, kept: Path) -> None:
-        self.listed = Listed()
+    def __init__(self, tools: UpdateResources, directory: SqliteDirectory, relay: str, kept: Path) -> None:
+        self.listed = HostListing()
         self._tools = tools
         self._directory = directory
         self._relay = relay.rstrip("/")
@@ -146,7 +146,7 @@ class RelayListing:
         self._saved = tools.clock.now()
         self._logged = False  # whether the log was ever applied
 
-    async def run(self, watch: Callable[[Listed], None] = lambda _: None) -> Listed:
+    async def run(self, watch: Callable[[HostListing], None] = lambda _: None) -> HostListing:
         """List all of it; `watch` is called on the way. Raises UpdateError if the relay cannot be had."""
         disk = self._tools.disk
         self._logged = await disk(self._directory.cursor) != ""
@@ -182,7 +182,7 @@ class RelayListing:
         except EndpointError as error:
             self.listed.left_out[error.reason] += 1
 
-    async def _work(self, todo: Iterator[str], watch: Callable[[Listed], None]) -> None:
+    async def _work(self, todo: Iterator[str], watch: Callable[[HostListing], None]) -> None:
         for url in todo:
             try:
                 await self._list(url, watch)
@@ -191,7 +191,7 @@ class RelayListing:
                 self.listed.shown += [str(error)] if len(self.listed.shown) < SHOWN else []
             watch(self.listed)
 
-    async def _list(self, url: str, watch: Callable[[Listed], None]) -> None:
+    async def _list(self, url: str, watch: Callable[[HostListing], None]) -> None:
         for _ in range(MOST_PAGES):
             cursor = self._kept.hosts[url] or ""
             page = _decoded(await self._tools.answer(list_repos(url, cursor), HOST_PATIENCE), ListedRepos)
@@ -214,7 +214,7 @@ class RelayListing:
         known = self._directory.hosts_of([repo.did for repo in good])
         # An account that has moved away is often still listed where it was, and is not active there.
         moves = {repo.did for repo in good if repo.active and not self._logged and known.get(repo.did) != url}
-        news = [Entry(repo.did, url) for repo in good if repo.did not in known or repo.did in moves]
+        news = [DirectoryEntry(repo.did, url) for repo in good if repo.did not in known or repo.did in moves]
         self._directory.put(news)
         return len(news)
 

@@ -82,7 +82,7 @@ class IdCursor:
         if first > self.next:
             ranges.append((self.next, first - 1))
             self.next = first
-        return _merged(ranges)
+        return _merge(ranges)
 
     def position(self) -> Position:
         """As it is now."""
@@ -92,7 +92,7 @@ class IdCursor:
         return Position(self.next, tuple(waiting))
 
 
-def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same ids in as few ranges as can be; they come in ascending order."""
     merged: list[tuple[int, int]] = []
     for low, high in ranges:
@@ -105,4 +105,4 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def ranges_of(numbers: Collection[int]) -> list[tuple[int, int]]:
     """These ids in as few ranges as can be, both ends included."""
-    return _merged([(number, number) for number in sorted(set(numbers))])
+    return _merge([(number, number) for number in sorted(set(numbers))])

@@ -28,7 +28,7 @@ from sanderling.sequence.scaling import (
     ScalePlan,
     ScaleRules,
     ScalingStrategy,
-    change,
+    describe_change,
 )
 
 USED = 0.8  # of the permits: whoever uses as many is held up by the limiter
@@ -148,7 +148,7 @@ class Guard:
         case = _Case(readings, facts, plan, self._at_head(readings, facts))
         if self._teaches_nothing(case, gap=gap):
             self._knee.forget()
-            return _decided(plan, wanted, case)
+            return _make_decision(plan, wanted, case)
         self._rising = False
         self._judge_last_rise(case)
         proposal = self._by_strategy(wanted, case)
@@ -159,7 +159,7 @@ class Guard:
         if workers > plan.workers:
             self._knee.rise(plan.workers, workers, readings)
             self._rising = True
-        return _decided(replace(proposal, workers=workers), wanted, case)
+        return _make_decision(replace(proposal, workers=workers), wanted, case)
 
     def _at_head(self, readings: PeriodReadings, facts: UpstreamFacts) -> bool:
         if readings.lag is None or readings.missing > MOSTLY_MISSING:
@@ -316,8 +316,9 @@ class Guard:
         return ceiling
 
 
-def _decided(proposal: ScalePlan, wanted: ScalePlan, case: _Case) -> Decision:
+def _make_decision(proposal: ScalePlan, wanted: ScalePlan, case: _Case) -> Decision:
     why = proposal.why
     if case.held:
-        why = f"{change(case.plan.workers, proposal.workers)}: {'; '.join(case.held)}. Without that: {wanted.why}"
+        changed = describe_change(case.plan.workers, proposal.workers)
+        why = f"{changed}: {'; '.join(case.held)}. Without that: {wanted.why}"
     return Decision(replace(proposal, why=why), wanted, tuple(case.held))

@@ -134,8 +134,8 @@ class Recheck:
         wall = self._clock.wall() if until is None else until
         due = await self._executor(partial(self._state.due, wall, limit, failed=self.failed))
         new = [each for each in due if not _overlaps(each, held)]
-        whole = [each for each in new if not _is_to_be_taken_apart(each)]
-        if parts := _taken_apart(filter(_is_to_be_taken_apart, new)):
+        whole = [each for each in new if not _needs_splitting(each)]
+        if parts := _split_ranges(filter(_needs_splitting, new)):
             await self._executor(self._state.change, Fates(missed=parts))
         self._due.extend(whole)
         self._held.update((each.low, each) for each in whole)
@@ -288,20 +288,20 @@ def _overlaps(missed: Missed, held: list[tuple[int, int]]) -> bool:
     return place > 0 and held[place - 1][1] >= missed.low
 
 
-def _is_to_be_taken_apart(missed: Missed) -> bool:
+def _needs_splitting(missed: Missed) -> bool:
     return len(missed) > 1 and missed.reason in ONE_BY_ONE and missed.tries == 0
 
 
-def _taken_apart(ranges: Iterable[Missed]) -> list[Missed]:
+def _split_ranges(ranges: Iterable[Missed]) -> list[Missed]:
     """Some ids of the first ranges one by one, and the rest of these as they are."""
     parts: list[Missed] = []
     for each in ranges:
         if len(parts) < CHUNK:
-            parts += taken_apart(each)
+            parts += split_ids(each)
     return parts
 
 
-def taken_apart(missed: Missed) -> list[Missed]:
+def split_ids(missed: Missed) -> list[Missed]:
     """The first ids of a range one by one, and the rest as it is."""
     end = min(missed.high, missed.low + CHUNK - 1)
     ones = [replace(missed, low=number, high=number) for number in range(missed.low, end + 1)]

@@ -7,6 +7,7 @@ character that PostgreSQL cannot hold, NUL, is replaced.
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import chain
+from operator import attrgetter
 
 from sanderling.formats.instance import Character, Instance, Message, MessageError, Player, decode
 from sanderling.stores.instances import (
@@ -104,25 +105,11 @@ def _player(player: Player) -> PlayerRow:
     )
 
 
+_OF_CHARACTER = attrgetter(*CharacterRow._fields[3:])
+
+
 def _character(number: int, member: int, of: Character) -> CharacterRow:
-    return CharacterRow(
-        number,
-        member,
-        _id("character", of.character_id),
-        of.class_hash,
-        of.emblem_hash,
-        of.completed,
-        of.score,
-        of.kills,
-        of.deaths,
-        of.assists,
-        of.precision_kills,
-        of.super_kills,
-        of.grenade_kills,
-        of.melee_kills,
-        of.start_seconds,
-        of.time_played_seconds,
-    )
+    return CharacterRow(number, member, _id("character", of.character_id), *_OF_CHARACTER(of))
 
 
 def _check(rows: InstanceRows) -> None:

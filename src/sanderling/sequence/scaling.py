@@ -83,7 +83,7 @@ class ScaleRules:
 
     def clamp_period(self, ids: float) -> int:
         """The allowed number nearest to it."""
-        return rounded(min(self.max_period, max(self.min_period, ids)))
+        return round_half_up(min(self.max_period, max(self.min_period, ids)))
 
 
 class AtlasPolicy:
@@ -130,19 +130,20 @@ class AtlasPolicy:
         behind = min(max(lag, CLOSE), LONGEST_LAG)
         wanted = plan.workers * (1 + (behind - CLOSE) / GROWTH)
         effective = max(plan.workers, self.rules.min_workers)
-        ids = max(rounded((effective * (ceil(behind) - CLOSE)) ** PERIOD_POWER), CATCH_UP_PERIOD)
+        ids = max(round_half_up((effective * (ceil(behind) - CLOSE)) ** PERIOD_POWER), CATCH_UP_PERIOD)
         workers = self.rules.clamp_workers(wanted)
         seen = f"{lag:.0f} s behind with {_percent(readings.missing)} not found"
-        why = f"{seen}: {change(plan.workers, workers)}."
+        why = f"{seen}: {describe_change(plan.workers, workers)}."
         return ScalePlan(workers, self.rules.clamp_period(ids), ScalingStrategy.CATCH_UP, why)
 
     def _fine_tune(self, readings: PeriodReadings, plan: ScalePlan) -> ScalePlan:
         excess = readings.missing - AT_HEAD
         share = min((STEEPNESS * abs(excess)) ** STEEPNESS_POWER / 100, STRONGEST_CUT)
         # At exactly the right share nothing changes; to divide it by its size, for its sign, would be 0 / 0.
-        wanted = rounded(plan.workers - copysign(share, excess) * plan.workers)
+        wanted = round_half_up(plan.workers - copysign(share, excess) * plan.workers)
         workers = self.rules.clamp_workers(wanted)
-        why = f"{_percent(readings.missing)} not found, {_percent(AT_HEAD)} is right: {change(plan.workers, workers)}."
+        seen = f"{_percent(readings.missing)} not found, {_percent(AT_HEAD)} is right"
+        why = f"{seen}: {describe_change(plan.workers, workers)}."
         return ScalePlan(
             workers, self.rules.clamp_period(_normal_period(readings, wanted)), ScalingStrategy.NORMAL, why
         )
@@ -152,10 +153,10 @@ def _normal_period(readings: PeriodReadings, workers: int) -> int:
     if readings.rate == 0:
         return IDLE_PERIOD * workers
     seconds = AHEAD_SECONDS if readings.missing >= RUNNING_AHEAD else PERIOD_SECONDS
-    return rounded(seconds * min(readings.rate, LONGEST_LAG))
+    return round_half_up(seconds * min(readings.rate, LONGEST_LAG))
 
 
-def rounded(number: float) -> int:
+def round_half_up(number: float) -> int:
     """The nearest whole number, and of two the one further from 0: Python's own rounding prefers the even one."""
     return int(copysign(floor(abs(number) + 0.5), number))
 
@@ -164,7 +165,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def change(before: int, after: int) -> str:
+def describe_change(before: int, after: int) -> str:
     """In words what becomes of so many workers."""
     return f"{before} workers stay" if before == after else f"{before} workers become {after}"
 

@@ -284,101 +284,11 @@ class Replayable(NamedTuple):
     without_message: int
 
 
-class Batches(Protocol):
-    """Where batches go. All methods of all of these raise AnalyticsError."""
+class MessageOutbox(Protocol):
+    """Messages on their way out; an AnalyticsStore is one, and has the words for it."""
 
-    async def keep(self, batch: AnalyticsBatch) -> BatchResult:
-        """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
-
-    async def rehearse(self, batch: AnalyticsBatch) -> None:
-        """Write a batch under ids of its own and take it back: whether batches can be kept now."""
-
-    async def processed(self, event_id: str) -> Processed | None:
-        """The event, if it is in the rows: unless it is replayed, its batch need not be fetched."""
-
-
-class History(Protocol):
-    """What was processed."""
-
-    async def replayable(self, chosen: EventFilter) -> Replayable:
-        """How many events of a filter there are."""
-
-    async def replay(self, chosen: EventFilter, *, exchange: str, routing_key: str, most: int = 1_000) -> int:
-        """Mark events that are not marked yet, and put their messages into the outbox; how many that were.
-
-        All in one transaction, up to so many at a time, the first processed first. 0: nothing is left.
-        """
-
-    async def forget_errors(self, before: float, most: int = 10_000) -> int:
-        """Remove errors that are older, up to so many at a time; how many that were."""
-
-    async def forget_events(self, before: float, most: int = 10_000) -> int:
-        """Remove records of events that were processed before, up to so many at a time; how many that were.
-
-        Their rows stay. A message of such an event that comes once more is processed once more.
-        """
-
-
-class Outbox(Protocol):
-    """Messages on their way out."""
-
-    def claim(self) -> AbstractAsyncContextManager[bool]:
-        """Whether we may send from it now: one at a time may, of all processes that use the database.
-
-        Hold it for moments, and ask again. Whoever dies with it, however that happens, leaves it to the others.
-        """
-
-    async def add(self, messages: Sequence[OutboxMessage]) -> None:
-        """Put them in, in one transaction."""
-
-    async def waiting(self, after: int, most: int) -> list[OutboxMessage]:
-        """The next ones after a number."""
-
-    async def sent(self, numbers: Sequence[int]) -> None:
-        """Forget these."""
-
-    async def depth(self) -> int:
-        """How many wait."""
-
-
-class Reading(Protocol):
-    """What people ask."""
-
-    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> PostPage:
-        """A page of posts."""
-
-    async def post(self, number: int) -> tuple[StoredPost, list[CommentRow]] | None:
-        """One post, with its comments."""
-
-    async def errors(self, chosen: ErrorFilter, *, offset: int, most: int) -> tuple[list[StoredError], int]:
-        """A page of errors, the newest first, and how many there are."""
-
-    async def ping(self) -> None:
-        """Answer, if it can."""
-
-
-class Summing(Protocol):
-    """The same, summed up."""
-
-    async def summary(self, chosen: PostFilter) -> PostSummary:
-        """All of them together."""
-
-    async def trends(self, chosen: PostFilter, granularity: Granularity) -> list[Trend]:
-        """By time of publication, or of analysis where that is unknown; periods without posts are left out."""
-
-    async def keywords(self, chosen: PostFilter, most: int) -> list[KeywordCount]:
-        """The most frequent keywords."""
-
-    async def error_counts(self, chosen: ErrorFilter) -> Mapping[str, int]:
-        """Errors by code."""
-
-
-class AnalyticsStore(Batches, History, Outbox, Reading, Summing, Protocol):
-    """All of it, in one database."""
-
-    @property
-    def connections(self) -> int:
-        """How many connections to it are open."""
-
-    async def close(self) -> None:
-        """Let go."""
+    def claim(self) -> AbstractAsyncContextManager[bool]: ...
+    async def add(self, messages: Sequence[OutboxMessage]) -> None: ...
+    async def waiting(self, after: int, most: int) -> list[OutboxMessage]: ...
+    async def sent(self, numbers: Sequence[int]) -> None: ...
+    async def depth(self) -> int: ...

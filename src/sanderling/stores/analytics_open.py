@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from sanderling.executor import Executor
 from sanderling.extras import load
-from sanderling.stores.analytics import EXPECTED, AnalyticsError, AnalyticsStore
+from sanderling.stores.analytics import EXPECTED, AnalyticsError
 from sanderling.stores.analytics_revisions import HEIGHTS, MIGRATIONS
-from sanderling.stores.analytics_store import SqlAnalytics
+from sanderling.stores.analytics_store import AnalyticsStore
 
 WRITERS, READERS = 6, 4  # five batches at once and whoever sends messages; and people who look
 
@@ -28,8 +28,8 @@ async def open_analytics(
         raise ValueError(f"{writers} connections to write and {readers} to look, expected 1 or more of each")
     backend, place = _backend(url)
     if isinstance(place, Path):
-        return SqlAnalytics(await backend.open_database(place, executor))
-    return SqlAnalytics(await backend.open_database(url, writers, readers))
+        return AnalyticsStore(await backend.open_database(place, executor))
+    return AnalyticsStore(await backend.open_database(url, writers, readers))
 
 
 class Revision(NamedTuple):

@@ -38,7 +38,6 @@ class ClickhouseRaw:
         await self._apart(self._clickhouse.execute, RAW_INSTANCE)
 
     async def keep(self, batch: Sequence[RawRow]) -> None:
-        """Store all of it; it may be said again."""
         if batch:
             await self._apart(self._insert, batch)
 
@@ -50,14 +49,12 @@ class ClickhouseRaw:
         self._clickhouse.insert("raw_instance", pa.table(table))
 
     async def raw(self, instance_id: int) -> bytes | None:
-        """What the API said about it; None if that is not here."""
         # As hexadecimal digits: the client takes every String for text.
         query = "SELECT hex(data) FROM raw_instance FINAL WHERE instance_id = {id:Int64}"
         rows = await self._apart(lambda: self._clickhouse.rows(query, id=instance_id))
         return bytes.fromhex(rows[0][0]) if rows else None
 
     async def close(self) -> None:
-        """Let go of the database."""
         await self._apart(self._clickhouse.close)
         self._thread.shutdown()
 

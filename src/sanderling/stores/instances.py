@@ -194,22 +194,13 @@ class InstanceCounts(NamedTuple):
 
 
 class Instances(Protocol):
-    """The tables above. All methods raise InstancesError."""
+    """The tables above. All methods raise InstancesError; an InstanceStore is one, and has the words for it."""
 
-    async def keep(self, batch: Sequence[InstanceRows]) -> InsertResult:
-        """Store all of it or nothing, durably; what was stored before is left as it is."""
-
-    async def latest(self) -> int | None:
-        """The highest id that is stored."""
-
-    async def counts(self) -> InstanceCounts:
-        """How much there is."""
-
-    async def raw(self, instance_id: int) -> bytes | None:
-        """What the API said about it; None if that is not here."""
-
-    async def close(self) -> None:
-        """Let go of it."""
+    async def keep(self, batch: Sequence[InstanceRows]) -> InsertResult: ...
+    async def latest(self) -> int | None: ...
+    async def counts(self) -> InstanceCounts: ...
+    async def raw(self, instance_id: int) -> bytes | None: ...
+    async def close(self) -> None: ...
 
 
 class RawInstances(Protocol):

@@ -79,7 +79,7 @@ def stats_of(dialect: Dialect) -> str:
         WHERE membership_id = one AND activity_hash = other"""  # noqa: S608 - ours
 
 
-class SqlInstances:
+class InstanceStore:
     """The store of a database that has its tables."""
 
     def __init__(self, database: Database) -> None:
@@ -154,7 +154,7 @@ class SqlInstances:
         await self._database.close()
 
     def __repr__(self) -> str:
-        return f"<SqlInstances {self._database.place}>"
+        return f"<InstanceStore {self._database.place}>"
 
 
 async def _where(db: Transaction, query: str, ids: list[int]) -> list[Row]:
@@ -187,7 +187,7 @@ def raised(message: str, trouble: DatabaseTrouble) -> InstancesError:
     return InstancesError(message, FAULTS.get(trouble, InstancesFault.DOWN))
 
 
-def open_sqlite_instances(path: Path) -> SqlInstances:
+def open_sqlite_instances(path: Path) -> InstanceStore:
     """The store in that file, made where there is none. Raises InstancesError."""
     with plainly(path, raised):
         db = open_file(path, INSTANCES)
@@ -196,7 +196,7 @@ def open_sqlite_instances(path: Path) -> SqlInstances:
         except BaseException:
             db.close()
             raise
-    return SqlInstances(SqliteDatabase(path, db, None, raised, memory=MEMORY_BYTES))
+    return InstanceStore(SqliteDatabase(path, db, None, raised, memory=MEMORY_BYTES))
 
 
 def _upgrade(db: sqlite3.Connection, path: Path) -> None:

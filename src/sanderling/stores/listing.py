@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_file import version_of
 from sanderling.stores.frontier_rows import End
+from sanderling.stores.sqlite_file import version_of
 
 STEPS = 10_000  # of SQLite's machine between two looks at whether it takes too long
 MOST = 200_000  # rows that are read for one page, whether or not they are wanted
@@ -68,6 +68,14 @@ def _number(after: str) -> int:
     if abs(number) > LARGEST:
         raise PositionError(f"{after!a:.60} is no position in this list; begin without one")
     return number
+
+
+def numbers_in(after: str, many: int) -> list[int]:
+    """The numbers that a position begins with. Raises PositionError."""
+    words = after.split(" ", many)
+    if len(words) < many:
+        raise PositionError(f"{after!a:.60} is no position in this list; begin without one")
+    return [_number(word) for word in words[:many]]
 
 
 def ended(end: End) -> Listing:

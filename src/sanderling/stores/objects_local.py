@@ -83,22 +83,18 @@ class LocalObjects:
         await self._hands(self._make, steps[:1], f"bucket {bucket} in {self._folder}")
 
     async def get(self, bucket: str, key: str, most: int) -> StoredObject:
-        """The object, if it has at most so many bytes."""
         steps = _steps(bucket, key)
         return await self._hands(self._get, steps, f"{shown(bucket, key)} in {self._folder}", most)
 
     async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
-        """Return when it is on disk."""
         steps = _steps(bucket, key)
         check_metadata(metadata)
         await self._hands(self._put, steps, f"{shown(bucket, key)} in {self._folder}", body, dict(metadata))
 
     async def ping(self) -> None:
-        """Return if the folder is there."""
         await self._hands(self._ping)
 
     async def close(self) -> None:
-        """Let go of the threads."""
         self._hands.let_go()
 
     # What follows runs in threads.

@@ -163,18 +163,15 @@ class S3Objects:
         await self._hands(self._make, bucket)
 
     async def get(self, bucket: str, key: str, most: int) -> StoredObject:
-        """The object, if it has at most so many bytes."""
         steps_of(bucket, key)
         return await self._hands(self._get, bucket, key, most)
 
     async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
-        """Return when the server has it."""
         steps_of(bucket, key)
         check_metadata(metadata)
         await self._hands(self._put, bucket, key, body, dict(metadata))
 
     async def ping(self) -> None:
-        """Return if the server answers, and knows us."""
         try:
             # Nobody has to make that bucket. That there is none, or none for us, is an answer to one who is known.
             await self.get("sanderling-ping", PING, 0)

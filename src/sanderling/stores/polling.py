@@ -22,13 +22,13 @@ Tricky bits:
 - Numbers of changes only grow, in the order of commits, also after a purge. One writer makes them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from sanderling.stores.documents import Document, SourceRow, Value
+from sanderling.stores.documents import Document, Value
 
 VERSION = 1  # of the tables
 EXPECTED = "expected sqlite:PATH or postgresql://user@host:5432/database"
@@ -217,116 +217,16 @@ class StoredTargetCounts(NamedTuple):
 Field = Literal["enabled", "set_seconds", "set_priority"]
 
 
-class Targets(Protocol):
-    """Targets, for whoever polls. All methods of all of these raise PollingStoreError."""
+class ChangeLog(Protocol):
+    """Changes, for whoever follows them; a PollingStore is one, and has the words for it."""
 
-    async def due(self, after: tuple[float, int], until: float, most: int) -> list[PollingTarget]:
-        """Those that are wanted and due behind `after` (next_due and id) and up to `until`, in that order."""
-
-    async def find(self, kind: str, source_id: str) -> PollingTarget | None:
-        """The one of that name."""
-
-    async def write(self, runs: Sequence[TargetRun]) -> None:
-        """Write these back, in one transaction; those that are no more are passed over."""
-
-    async def take_edits(self, wall: float) -> Edits:
-        """The next edits, of some thousand targets at most; none if there are no more.
-
-        Promotions that are taken become due times, durably.
-        """
-
-
-class Discovery(Protocol):
-    """Targets, for whoever says which there should be."""
-
-    async def known(self) -> list[KnownTarget]:
-        """All of them, those that are gone too."""
-
-    async def apply(self, plan: Reconciliation, wall: float) -> None:
-        """Do so in one transaction. New ones are due at `wall`; if `only` changed, it is due then, and read again."""
-
-    async def fetched(self) -> set[tuple[str, str]]:
-        """Event and kind of all targets that went well at least once."""
-
-
-class Documents(Protocol):
-    """The rows."""
-
-    async def keep(self, told: PolledDocument) -> list[RowChange]:
-        """Store what differs, and who said so: all of it or nothing. Gives the changes in order.
-
-        Raises SourceError (`documents.waiting`) if a row that it needs is not there. Rows that go take along those that
-        refer to them, and then all other targets of the event are read again, whatever their digests. Harmless if the
-        target is no more.
-        """
-
-    async def rows(self, table: str, *, event: str | None = None, after: str = "", most: int = 1000) -> list[SourceRow]:
-        """Rows of a table behind a key, in the order of keys; of one event, if the table has such a column."""
-
-    async def purge(self, wall: float) -> dict[str, int]:
-        """Remove all rows and all targets; settings stay. Gives how many, by table, and under "targets"."""
-
-
-class Changes(Protocol):
-    """What changed."""
-
-    async def changes(self, after: int, most: int) -> list[RowChange]:
-        """The next ones after a number, in order; fewer at once if they are large, and none only if there are none."""
-
-    async def span(self) -> ChangeSpan:
-        """From where to where they go."""
-
-    async def trim(self, keep: int) -> int:
-        """Forget all but the last so many; say how many went."""
-
-
-class Control(Protocol):
-    """Targets, for people."""
-
-    async def list(self, query: Query) -> list[PollingTarget]:
-        """A page of them."""
-
-    async def change(self, kind: str, source_id: str, fields: Mapping[Field, bool | float | int | None]) -> bool:
-        """Set what an admin may set; None goes back to what discovery says. Whether there is such a target."""
-
-    async def promote(self, query: Query, seconds: float) -> int:
-        """Ask for these to be run now, and accelerated for so many seconds. Paused ones are passed over. How many."""
-
-    async def count(self, wall: float) -> StoredTargetCounts:
-        """How many there are."""
-
-
-class Settings(Protocol):
-    """Texts by key, as people wrote them."""
-
-    async def settings(self) -> dict[str, str]:
-        """All of them."""
-
-    async def set(self, key: str, value: str | None) -> None:
-        """Write one; None removes it."""
+    async def changes(self, after: int, most: int) -> list[RowChange]: ...
+    async def span(self) -> ChangeSpan: ...
+    async def trim(self, keep: int) -> int: ...
 
 
 class Positions(Protocol):
-    """How far subscribers are."""
+    """How far subscribers are; a PollingStore is one."""
 
-    async def position(self, name: str) -> int | None:
-        """The number of the last change it has; None if it is new."""
-
-    async def advance(self, name: str, seq: int) -> None:
-        """Note that it has all up to there."""
-
-
-class PollingStore(Targets, Discovery, Documents, Changes, Control, Settings, Positions, Protocol):
-    """All of it, in one database."""
-
-    async def claim(self, wall: float) -> None:
-        """Be the one who polls, until `close`. Raises PollingStoreError (not transient) if another process is.
-
-        Targets that are due later than max(interval, LONGEST_PAUSE) from now are due now: their clock was another.
-        """
-
-    async def shift(self, seconds: float) -> None:
-        """Move all due times and ends of acceleration: the wall clock was set."""
-
-    async def close(self) -> None:
-        """Let go."""
+    async def position(self, name: str) -> int | None: ...
+    async def advance(self, name: str, seq: int) -> None: ...

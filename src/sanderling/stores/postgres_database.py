@@ -73,7 +73,6 @@ class PostgresTransaction:
         self.db = db
 
     async def fetch(self, statement: str, *values: object) -> list[Row]:
-        """The rows that a statement gives."""
         rows: list[Row] = await self.db.fetch(numbered(statement), *values)
         return rows
 
@@ -88,11 +87,9 @@ class PostgresTransaction:
         return int(number) if number.isdigit() else 0
 
     async def execute_many(self, statement: str, rows: Iterable[Any]) -> None:
-        """Execute a statement for each of these."""
         await self.db.executemany(numbered(statement), rows)
 
     async def insert(self, into: Insert, rows: Iterable[Any], *same: object) -> list[Row]:
-        """What inserting these gives back."""
         given = into.parameters(rows)
         if not given:
             return []
@@ -102,12 +99,10 @@ class PostgresTransaction:
         return []
 
     async def lock(self, number: int) -> None:
-        """Wait for others of this schema that hold this number, and hold it to the end of the transaction."""
         await self.db.execute(ALONE, number)
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """Undo what is written meanwhile if it is refused, and raise RefusalError."""
         try:
             async with self.db.transaction():
                 yield
@@ -137,7 +132,6 @@ class PostgresDatabase:
         return sum(int(pool.get_size()) for pool in {*self._pools.values()})
 
     async def read(self, work: Work[T], *, together: bool = False) -> T:
-        """Do what only reads; with `together`, all that it reads is of one moment."""
         with plainly(self.place, self._raised):
             async with acquired(self._pools["read"]) as db:
                 if not together:

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from sanderling.stores.instances import EXPECTED, VERSION, InstancesError, InstancesFault, RawRow, RecordRow, unpacked
-from sanderling.stores.instances_store import PLAIN, SETTLING, SqlInstances, raised
+from sanderling.stores.instances_store import PLAIN, SETTLING, InstanceStore, raised
 from sanderling.stores.instances_tables import RECORD, TABLES
 from sanderling.stores.postgres_database import PostgresDatabase, begun, open_pools, pool_of
 from sanderling.stores.postgres_server import make_schema, read_url, relations
@@ -32,7 +32,7 @@ MOVED = (
 )
 
 
-async def open_postgres(url: str) -> SqlInstances:
+async def open_postgres(url: str) -> InstanceStore:
     """The store at a URL like postgresql://user@host:5432/database?schema=name, whose tables are there or were made.
 
     Raises InstancesError.
@@ -41,7 +41,7 @@ async def open_postgres(url: str) -> SqlInstances:
     pool = pool_of(at, CONNECTIONS, SETTINGS)
     await open_pools(at, {"read": pool}, partial(_prepare, schema=at.schema, place=at.place), raised)
     # Whoever was in the way, the batch comes again by itself.
-    return SqlInstances(PostgresDatabase(at, {"read": pool, "write": pool}, raised, tries=1))
+    return InstanceStore(PostgresDatabase(at, {"read": pool, "write": pool}, raised, tries=1))
 
 
 async def _prepare(db: Any, schema: str, place: str) -> None:  # noqa: ANN401 - asyncpg has no types

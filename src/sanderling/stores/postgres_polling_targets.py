@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sanderling.stores.database import Insert, Row, Transaction
+from sanderling.stores.database import Insert, Row, SqlCondition, Transaction
 from sanderling.stores.polling import (
     LONGEST_PAUSE,
     Edits,
@@ -22,16 +22,7 @@ from sanderling.stores.polling import (
 )
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
 from sanderling.stores.polling_rows import LARGEST, LARGEST_PAGE, MOST_EDITS, legible
-from sanderling.stores.polling_store import (
-    COLUMNS,
-    FOUND,
-    LISTED,
-    WHOLE,
-    PollingDatabase,
-    SqlCondition,
-    Statements,
-    as_found,
-)
+from sanderling.stores.polling_store import COLUMNS, FOUND, LISTED, WHOLE, PollingDatabase, Statements, as_found
 from sanderling.stores.postgres_polling_tables import WRITING
 
 NAMES = [*PollingTarget.__struct_fields__]
@@ -147,33 +138,27 @@ class PostgresPollingDialect:
         self._owed: dict[int, TargetRun] = {}  # what could not be written because somebody edits it
 
     async def rows(self, db: Transaction, query: str, *values: object) -> list[Row]:
-        """What a query gives."""
         return await db.fetch(query, *values)
 
     def target(self, row: Row) -> PollingTarget:
-        """A target, from its columns."""
         fields = dict(zip(NAMES, row, strict=True))
         fields["only"] = _tuple(fields["only"])
         return PollingTarget(**fields)
 
     def known(self, row: Row) -> KnownTarget:
-        """One that discovery knows."""
         number, kind, source_id, event, only, seconds, priority, gone = row
         return KnownTarget(number, WantedTarget(kind, source_id, event, _tuple(only), seconds, priority), gone)
 
     async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[PollingTarget]:
-        """Those that are wanted and due, in order."""
         return [self.target(row) for row in await db.fetch(DUE, *after, until, most)]
 
     async def listed(self, db: Transaction, query: Query, meant: SqlCondition) -> list[PollingTarget]:
-        """A page of what is meant."""
         behind, after = (" AND (next_due, id) > (?, ?)", query.after) if query.after is not None else ("", ())
         page = f"""SELECT {COLUMNS} FROM polling_targets WHERE {meant.sql}{behind}
             ORDER BY next_due, id LIMIT {min(query.most, LARGEST)}"""
         return [self.target(row) for row in await db.fetch(page, *meant.values, *after)]
 
     async def count(self, db: Transaction, wall: float) -> StoredTargetCounts:
-        """How many there are."""
         return StoredTargetCounts(*(await db.fetch(COUNT, wall))[0])
 
     async def fetched(self, db: Transaction) -> set[tuple[str, str]]:
@@ -201,7 +186,6 @@ class PostgresPollingDialect:
         self._owed = await database.write(work, durable=False)
 
     async def take_edits(self, database: PollingDatabase, wall: float) -> Edits:
-        """Those that were noted first; they are noted no more."""
         if self._owed:
             await self.write(database, ())
         return await database.write(lambda db: self._take_edits(db, wall))
@@ -218,7 +202,6 @@ class PostgresPollingDialect:
         return Edits(tuple(found), tuple(sorted({*ids}.difference(each.id for each in found))))
 
     async def update(self, db: Transaction, changed: Mapping[int, WantedTarget], wall: float) -> None:
-        """Change targets to what discovery says."""
         await db.execute(UPDATE, *SENT.parameters((*each, number) for number, each in changed.items()), wall)
 
 

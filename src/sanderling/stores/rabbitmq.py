@@ -205,7 +205,6 @@ class RabbitmqQueue:
         await self._move(delivery, self._queues.later(seconds), message)
 
     async def bury(self, delivery: Delivery, why: str) -> None:
-        """Put it among the dead letters."""
         message = message_of(delivery.key, delivery.body, delivery.tries, why, self._clock.wall())
         await self._move(delivery, self._queues.dead, message)
 
@@ -222,7 +221,6 @@ class RabbitmqQueue:
         )
 
     async def dead(self, limit: int, after: str = "") -> list[Dead]:
-        """A page of dead letters."""
         seen: set[str] = set()
         found: dict[str, Dead] = {}
         size = 0

@@ -40,7 +40,6 @@ class RabbitmqTopic:
         return unroutable
 
     async def close(self) -> None:
-        """Let go of the connection."""
         await self._publisher.close()
 
     async def _send(self, named: Sequence[tuple[str, OutboxMessage]]) -> list[OutboxMessage]:

@@ -23,10 +23,21 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from sanderling.stores.ports import MOST_FAILURES, Due, Finished, HostAside, ProgressError, ProgressView, Unfinished
+from sanderling.stores.listing import Item, Row, numbers_in
+from sanderling.stores.ports import (
+    FIRST,
+    MOST_FAILURES,
+    Due,
+    Finished,
+    HostAside,
+    ProgressError,
+    ProgressView,
+    Unfinished,
+)
 
 # Members asked about in one command: a page of 50,000 DIDs at once would make everyone else wait for it.
 CHUNK = 5_000
+LISTED, LATEST = 500, 1 << 52  # DIDs that are listed at a time, and a time that all are due by
 # The longest anything takes is a record of 50,000 DIDs: half a second of the server's time.
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 
@@ -152,13 +163,11 @@ class RedisProgress:
             raise ProgressError(f"Redis at {self._place} refuses: {error}") from error
 
     def cursor(self) -> str:
-        """All DIDs up to this one were seen to; "" at the start."""
         with self._plainly():
             (cursor,) = self._at_once(("GET", self._cursor))
         return cursor or ""
 
     def pending(self, dids: Sequence[str]) -> list[str]:
-        """Of these, in their order, those that are neither complete nor scheduled."""
         with self._plainly():
             left = self._incomplete(dids)
             found: list[str] = []
@@ -175,13 +184,11 @@ class RedisProgress:
         return found
 
     def due(self, after: Due, until: int, limit: int) -> list[Due]:
-        """The first that are scheduled after `after` and until then, in their order."""
         with self._plainly():
             found = self._behind([self._due], [_score(after.due, after.failures), after.did, limit])
         return [each for each in map(_due, *_pairs(found)) if each.due <= until]
 
     def last_due(self) -> int:
-        """The last due time of all; 0 if nothing is scheduled."""
         with self._plainly():
             (found,) = self._at_once(("ZRANGE", self._due, -1, -1, "WITHSCORES"))
         return max([0, *(each.due for each in map(_due, *_pairs(found)))])
@@ -195,7 +202,6 @@ class RedisProgress:
         segment: int,
         hosts: Sequence[HostAside] = (),
     ) -> None:
-        """Keep all of it or nothing; it may be said twice. Without a `cursor` the old one stays."""
         arguments: list[str | int] = [segment, int(cursor is not None), cursor or "", len(done), len(failed)]
         for did, size in done:
             arguments += did, size
@@ -212,7 +218,6 @@ class RedisProgress:
         return [_member(host, category) for category in self._failed]
 
     def aside(self, limit: int) -> list[HostAside]:
-        """Hosts that did not answer, those that are due first."""
         with self._plainly():
             (found,) = self._at_once(
                 ("ZRANGE", self._due, "(0", "-inf", "BYSCORE", "REV", "LIMIT", 0, limit, "WITHSCORES")
@@ -220,7 +225,6 @@ class RedisProgress:
         return sorted(map(_aside, *_pairs(found)), key=lambda each: (each.due, each.host))
 
     def aside_of(self, host: str) -> HostAside | None:
-        """What is noted of a host; None if it is not set aside."""
         members = self._members(host)
         with self._plainly():
             (scores,) = self._at_once(("ZMSCORE", self._due, *members))
@@ -228,12 +232,10 @@ class RedisProgress:
         return next(known, None)
 
     def clear_aside(self) -> None:
-        """Every host may be asked again."""
         with self._plainly():
             self._at_once(("ZREMRANGEBYSCORE", self._due, "-inf", "(0"))
 
     def view(self) -> ProgressView:
-        """How far it is, counted."""
         with self._plainly():
             cursor, segment, stats, first, scheduled, aside, completed, *failed = self._at_once(
                 ("GET", self._cursor),
@@ -257,8 +259,47 @@ class RedisProgress:
             hosts_aside=aside,
         )
 
+    def items(self, state: str, after: str) -> Iterator[Row]:
+        """DIDs that are asked `again`, those that are due first, or that `failed` for good, in no order.
+
+        Whoever turns the pages while a crawl runs may meet one twice, or not at all. Raises PositionError.
+        """
+        with self._plainly():
+            yield from self._again(after) if state == "again" else self._failures(after)
+
+    def _again(self, after: str) -> Iterator[Row]:
+        place = FIRST
+        if after:
+            due, failures = numbers_in(after, 2)
+            place = Due(due, failures, "".join(after.split(" ", 2)[2:]))
+        while found := self.due(place, LATEST, LISTED):
+            dids = [each.did for each in found]
+            member = self._at_once(*(("SMISMEMBER", key, *dids) for key in self._failed.values()))
+            for number, place in enumerate(found):
+                why = next((name for name, known in zip(self._failed, member, strict=True) if known[number]), "")
+                item = Item(id=place.did, state="again", why=why, tries=place.failures, next=float(place.due))
+                yield f"{place.due} {place.failures} {place.did}", item
+
+    def _failures(self, after: str) -> Iterator[Row]:
+        category, cursor, passed = numbers_in(after, 3) if after else (0, 0, 0)
+        for number, name in list(enumerate(self._failed))[category:]:
+            yield from self._failures_of(number, name, cursor, passed)
+            cursor = passed = 0
+
+    def _failures_of(self, number: int, category: str, cursor: int, passed: int) -> Iterator[Row]:
+        """The position is that of the server, and how many of what it gives there were passed."""
+        while True:
+            (found,) = self._at_once(("SSCAN", self._failed[category], cursor, "COUNT", LISTED))
+            following, dids = found
+            left = set(self._incomplete(dids)) if dids else set()
+            for place, did in enumerate(dids[passed:], passed + 1):
+                item = Item(id=did, state="failed", why=category)
+                yield f"{number} {cursor} {place}", None if did in left else item
+            cursor, passed = int(following), 0
+            if not cursor:
+                return
+
     def reset(self) -> None:
-        """Forget everything."""
         with self._plainly():
             self._at_once(("DEL", *self._keys()))
 

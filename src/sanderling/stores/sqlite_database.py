@@ -82,25 +82,20 @@ class SqliteTransaction:
         self.db = db
 
     async def fetch(self, statement: str, *values: object) -> list[Row]:
-        """The rows that a statement gives."""
         return self.db.execute(statement, _bound(values)).fetchall()
 
     async def stream(self, statement: str, *values: object) -> AsyncGenerator[Row, None]:
-        """The same, one by one."""
         with closing(self.db.execute(statement, _bound(values))) as found:
             for row in found:
                 yield row
 
     async def execute(self, statement: str, *values: object) -> int:
-        """How many rows a statement has changed."""
         return self.db.execute(statement, _bound(values)).rowcount
 
     async def execute_many(self, statement: str, rows: Iterable[Any]) -> None:
-        """Execute a statement for each of these."""
         self.db.executemany(statement, rows)
 
     async def insert(self, into: Insert, rows: Iterable[Any], *same: object) -> list[Row]:
-        """What inserting these gives back."""
         values = into.values(rows)
         if same:
             values = [(*row, *same) for row in values]
@@ -114,7 +109,6 @@ class SqliteTransaction:
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """Undo what is written meanwhile if it is refused, and raise RefusalError."""
         self.db.execute("SAVEPOINT piece")
         try:
             yield
@@ -168,7 +162,6 @@ class SqliteDatabase:
             raise
 
     async def read(self, work: Work[T], *, together: bool = False) -> T:  # noqa: ARG002 - it always is
-        """Do what only reads, all of it of one moment."""
         return await self._executor(self._read, work)
 
     async def write(self, work: Work[T], *, durable: bool = True, first: First = None) -> T:
@@ -181,7 +174,6 @@ class SqliteDatabase:
 
     @asynccontextmanager
     async def claim(self, what: Claim) -> AsyncIterator[bool]:
-        """Whether we have it: whoever holds the lock file beside the database does."""
         # Not by the executor: it waits for nobody, and who is cancelled while it is asked for there would keep it.
         with plainly(self._path, self._raised):
             lock = _locked(self._path.with_name(f"{self._path.name}-{what.name}"))
@@ -192,7 +184,6 @@ class SqliteDatabase:
                 lock.release()
 
     async def close(self) -> None:
-        """Let go."""
         await self._executor(self._close)
         self._threads.shutdown()
 

@@ -20,7 +20,7 @@ from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.polling_documents import Tables
 from sanderling.stores.polling_rows import check_names
-from sanderling.stores.polling_store import SqlPolling, raised
+from sanderling.stores.polling_store import PollingStore, raised
 from sanderling.stores.sqlite_database import SqliteDatabase, plainly
 from sanderling.stores.sqlite_file import BUSY_SECONDS, open_file, transaction
 from sanderling.stores.sqlite_polling_tables import POLLING, prepare
@@ -32,13 +32,13 @@ POLLER_BUSY_SECONDS = 2.0  # that whoever polls waits for another process
 PAGE_BYTES = 1024
 
 
-async def open_sqlite_polling(path: Path, schema: Schema | None, source: str, executor: Executor) -> SqlPolling:
+async def open_sqlite_polling(path: Path, schema: Schema | None, source: str, executor: Executor) -> PollingStore:
     """The store in that file, made where there is none. Its work is done by `executor`. Raises PollingStoreError.
 
     Without a schema the file must be there, and its tables are used; without a source it may be of any.
     """
     database, tables = await executor(_open, path, schema, source, executor)
-    return SqlPolling(database, tables, SqlitePollingDialect())
+    return PollingStore(database, tables, SqlitePollingDialect())
 
 
 def _open(path: Path, schema: Schema | None, source: str, executor: Executor) -> "tuple[SqlitePollingDatabase, Tables]":
@@ -63,11 +63,9 @@ class SqlitePollingDatabase(SqliteDatabase):
     _lock: Lock | None = None
 
     async def edit(self, work: Work[T], *, durable: bool = True) -> T:
-        """What people and subscribers write."""
         return await self.write(work, durable=durable)
 
     async def take_over(self, work: Work[None]) -> None:
-        """Be the one who polls, until `close`, and begin with `work`. Raises PollingStoreError if another one is."""
         await self._executor(self._take_over, work)
 
     def _take_over(self, work: Work[None]) -> None:

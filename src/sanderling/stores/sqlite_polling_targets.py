@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from sanderling.stores.database import Row, Transaction, encoded
+from sanderling.stores.database import Row, SqlCondition, Transaction, encoded
 from sanderling.stores.polling import (
     LONGEST_PAUSE,
     Edits,
@@ -29,7 +29,7 @@ from sanderling.stores.polling import (
 )
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
 from sanderling.stores.polling_rows import LARGEST, LONGEST_SECONDS, MOST_EDITS, is_text, legible
-from sanderling.stores.polling_store import COLUMNS, PollingDatabase, SqlCondition, Statements, as_found
+from sanderling.stores.polling_store import COLUMNS, PollingDatabase, Statements, as_found
 from sanderling.stores.sqlite_database import connection_of
 from sanderling.stores.sqlite_polling_tables import INDEX, INTERVAL, UNWANTED, WANTED, WRITING, quoted
 
@@ -218,7 +218,6 @@ class SqlitePollingDialect:
     said = SAID
 
     async def rows(self, db: Transaction, query: str, *values: object) -> list[Row]:
-        """What a query gives, also of texts that are none."""
         try:
             return await db.fetch(query, *values)
         except sqlite3.OperationalError as error:
@@ -233,18 +232,15 @@ class SqlitePollingDialect:
             connection.text_factory = str
 
     def target(self, row: Row) -> PollingTarget:
-        """A target, from its columns."""
         return target(row)
 
     def known(self, row: Row) -> KnownTarget:
-        """One that discovery knows."""
         number, kind, source_id, event, only, seconds, priority, gone = _read_known(row)
         wanted = None if only is None else _only(only)
         # A number that is no time will not be what is wanted, and be put right.
         return KnownTarget(number, WantedTarget(kind, source_id, event, wanted, seconds, priority), gone)
 
     async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[PollingTarget]:
-        """Those that are wanted and due."""
         return await self._in_order(db, SqlCondition(DUE, ()), after, until, most)
 
     async def _in_order(
@@ -260,7 +256,6 @@ class SqlitePollingDialect:
         return [target(row) for row in found]
 
     async def listed(self, db: Transaction, query: Query, meant: SqlCondition) -> list[PollingTarget]:
-        """A page of what is meant."""
         after, most = query.after or LONG_AGO, min(query.most, LARGEST)
         if index := await self._index_to_few(db, query):
             page = f"""SELECT {COLUMNS} FROM polling_targets INDEXED BY {index}
@@ -288,12 +283,10 @@ class SqlitePollingDialect:
         return bool(count <= FEW)
 
     async def count(self, db: Transaction, wall: float) -> StoredTargetCounts:
-        """How many there are."""
         ((wanted, idle, paused, due, accelerated, failing, gone),) = await db.fetch(COUNT, wall)
         return StoredTargetCounts(wanted + idle, paused, due, accelerated, failing, gone)
 
     async def fetched(self, db: Transaction) -> set[tuple[str, str]]:
-        """Event and kind of those that ever went well."""
         found: set[tuple[str, str]] = set()
         pairs = await db.fetch(FIRST_PAIR)
         while pairs:  # every event and kind that there are targets of: a few, in an index of a million
@@ -315,7 +308,6 @@ class SqlitePollingDialect:
             await database.write(work, durable=False)
 
     async def take_edits(self, database: PollingDatabase, wall: float) -> Edits:
-        """Those that were noted first; they are noted no more."""
         # To look costs no writer its turn.
         if not await database.peek(lambda db: db.fetch(ANY_EDITS)):
             return Edits()
@@ -337,7 +329,6 @@ class SqlitePollingDialect:
         return Edits(tuple(settled), tuple(row[1] for row in edited if row[2] is None))
 
     async def update(self, db: Transaction, changed: Mapping[int, WantedTarget], wall: float) -> None:
-        """Change targets to what discovery says."""
         await db.execute_many(
             UPDATE,
             (

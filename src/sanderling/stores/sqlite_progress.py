@@ -80,19 +80,16 @@ class SqliteProgress:
             yield self._db
 
     def cursor(self) -> str:
-        """All DIDs up to this one were seen to; "" at the start."""
         with self._alone() as db:
             ((cursor,),) = db.execute("SELECT cursor FROM crawl")
         return str(cursor)
 
     def pending(self, dids: Sequence[str]) -> list[str]:
-        """Of these, in their order, those that are neither complete nor scheduled."""
         with self._alone():
             states = self._states(dids)
         return [did for did in dids if did not in states or not (states[did][1] or states[did][3] is not None)]
 
     def due(self, after: Due, until: int, limit: int) -> list[Due]:
-        """The first that are scheduled after `after` and until then, in their order."""
         with self._alone() as db:
             rows = db.execute(
                 """SELECT due, failures, did FROM did INDEXED BY did_due
@@ -103,7 +100,6 @@ class SqliteProgress:
             return [Due._make(row) for row in rows]
 
     def last_due(self) -> int:
-        """The last due time of all; 0 if nothing is scheduled."""
         with self._alone() as db:
             ((last,),) = db.execute("SELECT max(due) FROM did INDEXED BY did_due WHERE due IS NOT NULL")
         return int(last or 0)
@@ -117,7 +113,6 @@ class SqliteProgress:
         segment: int,
         hosts: Sequence[HostAside] = (),
     ) -> None:
-        """Keep all of it or nothing; it may be said twice. Without a `cursor` the old one stays."""
         with self._alone() as db, transaction(db):
             old = self._states([*(each.did for each in done), *(each.did for each in failed)])
             new = _after(old, done, failed)
@@ -147,24 +142,20 @@ class SqliteProgress:
             db.executemany("INSERT INTO aside VALUES (?, ?, ?)", (each for each in last.values() if each.category))
 
     def aside(self, limit: int) -> list[HostAside]:
-        """Hosts that did not answer, those that are due first."""
         with self._alone() as db:
             rows = db.execute("SELECT host, category, due FROM aside ORDER BY due, host LIMIT ?", (limit,))
             return [HostAside._make(row) for row in rows]
 
     def aside_of(self, host: str) -> HostAside | None:
-        """What is noted of a host; None if it is not set aside."""
         with self._alone() as db:
             row = db.execute("SELECT host, category, due FROM aside WHERE host = ?", (host,)).fetchone()
         return None if row is None else HostAside._make(row)
 
     def clear_aside(self) -> None:
-        """Every host may be asked again."""
         with self._alone() as db:
             db.execute("DELETE FROM aside")
 
     def view(self) -> ProgressView:
-        """How far it is, counted."""
         with self._alone() as db, transaction(db, "DEFERRED"):
             ((cursor, segment, bytes_written, scheduled),) = db.execute(
                 "SELECT cursor, segment, bytes_written, scheduled FROM crawl"
@@ -188,7 +179,6 @@ class SqliteProgress:
         )
 
     def reset(self) -> None:
-        """Forget everything."""
         with self._alone() as db, transaction(db):
             db.execute("DELETE FROM did")
             db.execute("DELETE FROM tally")

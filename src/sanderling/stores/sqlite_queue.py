@@ -25,8 +25,7 @@ from sanderling.clock import Clock
 from sanderling.executor import Executor, in_threads
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.queue import LONGEST_WHY, Dead, Delivery, Depth, Letter, QueueError, checked
-from sanderling.stores.sqlite_file import FileKind, open_file, transaction
-from sanderling.stores.sqlite_tally import keep_tally, tally
+from sanderling.stores.sqlite_file import FileKind, keep_tally, open_file, tally, transaction
 
 T = TypeVar("T")
 
@@ -132,7 +131,6 @@ class SqliteQueue:
                 alarm.cancel()
 
     async def done(self, deliveries: Sequence[Delivery]) -> None:
-        """Forget these."""
         if deliveries:
             await self._executor(self._done, [_held(each) for each in deliveries], self._clock.wall())
 
@@ -156,7 +154,6 @@ class SqliteQueue:
         )
 
     async def dead(self, limit: int, after: str = "") -> list[Dead]:
-        """A page of dead letters."""
         return await self._executor(self._dead, limit, after)
 
     async def replay(self, keys: Collection[str] | None = None) -> int:

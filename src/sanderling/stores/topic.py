@@ -92,7 +92,6 @@ class QueueTopic:
         return f"<QueueTopic of {', '.join(self._queues) or 'nothing'}>"
 
     async def send(self, messages: Sequence[OutboxMessage]) -> list[OutboxMessage]:
-        """Return when all are durable; gives those under a key that has no queue."""
         letters: dict[str, list[Letter]] = {key: [] for key in self._queues}
         unroutable = []
         for name, message in zip(ids(messages), messages, strict=True):

@@ -14,10 +14,12 @@ from sanderling.clock import Clock
 from sanderling.events.analysis.impact import Risk
 from sanderling.events.lately import in_short
 from sanderling.events.modes import Modes
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.events.watch import EventsControl
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, PostFilter, PostPage, PostSummary
+from sanderling.observe.report import Report
+from sanderling.stores.analytics import AnalyticsError, ErrorFilter, PostFilter, PostPage, PostSummary
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web.app import AppRules, application
@@ -44,10 +46,8 @@ from sanderling.web.events_types import (
     PostsQuery,
     Replay,
     TrendsQuery,
-    errors_of,
+    filter_of,
     offset_of,
-    posts_of,
-    scope_of,
 )
 from sanderling.web.events_views import (
     ALERTED,
@@ -135,7 +135,7 @@ class PostRoutes:
     async def _page(self, query: PostsQuery | AllPostsQuery, offset: int, most: int) -> PostPage:
         descending = query.order == "desc"
         return await self._rows.posts(
-            posts_of(query), sort=query.sort_by, descending=descending, offset=offset, most=most
+            filter_of(PostFilter, query), sort=query.sort_by, descending=descending, offset=offset, most=most
         )
 
     @route("GET", f"{ANALYTICS}/posts/{{id}}", problems=(404,))
@@ -149,7 +149,7 @@ class PostRoutes:
     @route("GET", f"{ANALYTICS}/summary")
     async def summary(self, query: Chosen) -> PostSummary:
         """Posts of a project, summed up."""
-        return await self._rows.summary(posts_of(query))
+        return await self._rows.summary(filter_of(PostFilter, query))
 
     @route("GET", f"{ANALYTICS}/trends")
     async def trends(self, query: TrendsQuery) -> list[TrendView]:
@@ -157,13 +157,16 @@ class PostRoutes:
 
         They are counted by their time of publication, or of analysis where that is unknown.
         """
-        found = await self._rows.trends(posts_of(query), query.granularity)
+        found = await self._rows.trends(filter_of(PostFilter, query), query.granularity)
         return [view_of(TrendView, each, period=moment(each.start).date()) for each in found]
 
     @route("GET", f"{ANALYTICS}/top-keywords")
     async def top_keywords(self, query: KeywordsQuery) -> list[KeywordView]:
         """What posts of a project are about, the most frequent first."""
-        return [KeywordView(**each._asdict()) for each in await self._rows.keywords(posts_of(query), query.limit)]
+        return [
+            KeywordView(**each._asdict())
+            for each in await self._rows.keywords(filter_of(PostFilter, query), query.limit)
+        ]
 
     @route("GET", f"{ANALYTICS}/alerts")
     async def alerts(self, query: AlertsQuery) -> PostAlerts:
@@ -171,7 +174,7 @@ class PostRoutes:
 
         Texts are cut after 200 characters.
         """
-        scope = scope_of(query)
+        scope = filter_of(PostFilter, query)
         lists = {
             "critical_posts": await self._newest(replace(scope, risk_level=Risk.CRITICAL.value), query.limit),
             "viral_posts": await self._newest(replace(scope, is_viral=True), query.limit),
@@ -187,13 +190,13 @@ class PostRoutes:
     async def errors(self, query: ErrorsQuery) -> PageOf[ErrorView]:
         """Items that were not fetched or cannot be read, the newest first, page by page."""
         offset = offset_of(query.page, query.page_size)
-        found, total = await self._rows.errors(errors_of(query), offset=offset, most=query.page_size)
+        found, total = await self._rows.errors(filter_of(ErrorFilter, query), offset=offset, most=query.page_size)
         return PageOf(data=tuple(map(error_view, found)), page=query.page, size=query.page_size, total=total)
 
     @route("GET", f"{ANALYTICS}/errors/counts")
     async def error_counts(self, query: ErrorsChosen) -> ErrorCounts:
         """How many of them there are, by code."""
-        return ErrorCounts(by_code=await self._rows.error_counts(errors_of(query)))
+        return ErrorCounts(by_code=await self._rows.error_counts(filter_of(ErrorFilter, query)))
 
 
 class AdminRoutes:
@@ -228,7 +231,7 @@ class AdminRoutes:
         return Parts(status=OK if all(said == OK for said in parts.values()) else "degraded", parts=parts)
 
     @route("GET", f"{EVENTS}/status")
-    async def status(self) -> EventsStatus:
+    async def status(self) -> Report[EventsFacts]:
         """How the processing of events stands."""
         return await self._control.status()
 

@@ -5,22 +5,24 @@ end; a moment is meant up to itself, without it.
 """
 
 from datetime import UTC, date, datetime
-from typing import Annotated, Literal, NamedTuple
+from enum import Enum
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
-from msgspec.structs import replace
 
 from sanderling.events.analysis.impact import Risk
 from sanderling.events.analysis.sentiment import Label
 from sanderling.stores.analytics import ErrorFilter, Granularity, PostFilter, Sort
 from sanderling.stores.queue import LONGEST_KEY
 from sanderling.web.events_envelope import BAD_DATE, DEEPEST, EPOCH, TOO_DEEP, refused
-from sanderling.web.parsing import Taken, given
+from sanderling.web.parsing import Taken
 
 LARGEST = 2**63 - 1
 MOST_POSTS = 10_000  # without pages
 MOST_KEYS = 1_000  # of dead letters that are named at once
 DAY = 86_400.0
+
+C = TypeVar("C", PostFilter, ErrorFilter)
 
 _ISO = {"anyOf": [{"format": "date"}, {"format": "date-time"}]}
 
@@ -199,42 +201,15 @@ def read_span(from_date: str | UnsetType, to_date: str | UnsetType) -> tuple[flo
     return start, end
 
 
-def scope_of(scope: Scope) -> PostFilter:
-    """All posts of a scope. Raises ProblemError."""
-    start, end = read_span(scope.from_date, scope.to_date)
-    return PostFilter(
-        project_id=scope.project_id,
-        brand_name=given(scope.brand_name),
-        keyword=given(scope.keyword),
-        platform=None if scope.platform is UNSET else scope.platform.lower(),  # as it is stored
-        from_date=start,
-        to_date=end,
-    )
-
-
-def posts_of(chosen: Chosen) -> PostFilter:
-    """Which posts are meant. Raises ProblemError."""
-    return replace(
-        scope_of(chosen),
-        sentiment=None if chosen.sentiment is UNSET else chosen.sentiment.value,
-        risk_level=None if chosen.risk_level is UNSET else chosen.risk_level.value,
-        intent=given(chosen.intent),
-        is_viral=given(chosen.is_viral),
-        is_kol=given(chosen.is_kol),
-    )
-
-
-def errors_of(chosen: ErrorsChosen) -> ErrorFilter:
-    """Which errors are meant. Raises ProblemError."""
+def filter_of(kind: type[C], chosen: Scope | ErrorsChosen) -> C:
+    """Which rows are meant: what was given, by the same names, and dates as Unix seconds. Raises ProblemError."""
     start, end = read_span(chosen.from_date, chosen.to_date)
-    return ErrorFilter(
-        project_id=given(chosen.project_id),
-        job_id=given(chosen.job_id),
-        error_code=given(chosen.error_code),
-        error_category=given(chosen.error_category),
-        from_date=start,
-        to_date=end,
-    )
+    given = {name: getattr(chosen, name, UNSET) for name in kind.__struct_fields__}
+    known = {name: value for name, value in given.items() if value is not UNSET}
+    fields = {name: value.value if isinstance(value, Enum) else value for name, value in known.items()}
+    if "platform" in fields:
+        fields["platform"] = fields["platform"].lower()  # as it is stored
+    return kind(**fields | {"from_date": start, "to_date": end})
 
 
 def offset_of(page: int, size: int) -> int:

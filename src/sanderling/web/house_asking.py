@@ -9,9 +9,10 @@ import msgspec
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock
 from sanderling.events.report import DeadShown
-from sanderling.polling.live import LiveSettings
+from sanderling.polling.live_settings import LiveSettings
 from sanderling.stores.durable import FolderError
-from sanderling.stores.polling import PollingStore, PollingStoreError
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import QueueError
 from sanderling.web.house import UNSOUND, Found
 from sanderling.web.house_facts import NO_EXTRA, Extra

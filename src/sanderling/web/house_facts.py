@@ -1,16 +1,11 @@
-"""A system as the dashboard shows it: what its status says now, and what became of that over time. Pure."""
+"""A system as the dashboard shows it: what its report says now, and what became of that over time. Pure."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from sanderling.events import report as events_report
 from sanderling.events.report import DeadShown, EventsFacts
-from sanderling.events.status import EventsStatus
-from sanderling.jobs import report as jobs_report
-from sanderling.jobs.status import JobStatus
 from sanderling.observe.rates import Rates, Run
 from sanderling.observe.report import (
     ALLOWED,
@@ -22,23 +17,18 @@ from sanderling.observe.report import (
     WAITING,
     AnyReport,
     Event,
+    Severity,
+    Trouble,
+    bound_troubles,
     shorten,
-    shorten_all,
 )
-from sanderling.pages import report as pages_report
-from sanderling.pages.status import Status as PagesStatus
-from sanderling.polling import report as polling_report
 from sanderling.polling.report import PollingFacts
-from sanderling.polling.status import PollingStatus
-from sanderling.repos import report as repos_report
-from sanderling.repos.status import RepoStatus
-from sanderling.sequence import report as sequence_report
-from sanderling.sequence.status import SequenceStatus
-from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
+from sanderling.web.house import UNKNOWN, UNSOUND, Found
 from sanderling.web.house_history import Ring
 from sanderling.web.polling_types import SettingView
 from sanderling.words import duration
 
+MOST_SENT = 1_000_000  # bytes of one system, every second to everyone who looks
 SERIES = (ASKED, KEPT, FAILED, WAITING)  # of every system
 # Figures of the moment, which say nothing of a system that does not run.
 OF_NOW = frozenset(
@@ -57,7 +47,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     failed: float = 0.0
 
 
-class Nothing(msgspec.Struct, frozen=True):
+class NoFacts(msgspec.Struct, frozen=True):
     """The facts of a system of which nothing is known."""
 
 
@@ -75,7 +65,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     ended: float = 0.0  # when it was last heard of, if it does not run
     silent: bool = False  # whether it ended without a word
     doing: str
-    troubles: tuple[str, ...]
+    troubles: tuple[str, ...]  # what is wrong, the worst first
+    severities: tuple[Severity, ...] = ()  # how bad each of them is
     time_left: float | None = None  # seconds; None if it is unknown
     flow: Flow
     set_aside: int = 0  # of what waits, the items of hosts that do not answer
@@ -95,7 +86,7 @@ class PollingView(PollingFacts, frozen=True, kw_only=True):
 
 
 class Extra(NamedTuple):
-    """What no status says, and is asked for now and then."""
+    """What no report says, and is asked for now and then."""
 
     settings: tuple[SettingView, ...] | None = None
     dead: tuple[DeadShown, ...] | None = None
@@ -103,20 +94,6 @@ class Extra(NamedTuple):
 
 
 NO_EXTRA = Extra()
-
-_REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
-    PagesStatus: pages_report.report,
-    JobStatus: jobs_report.report,
-    RepoStatus: repos_report.report,
-    SequenceStatus: sequence_report.report,
-    PollingStatus: polling_report.report,
-    EventsStatus: events_report.report,
-}
-
-
-def report_of(status: AnyStatus) -> AnyReport:
-    """Make the report of a system from its status."""
-    return _REPORTS[type(status)](status)
 
 
 class Track:
@@ -128,21 +105,23 @@ class Track:
         self._ring = Ring(SERIES)
 
     def take(self, found: Found, now: float, wall: float, extra: Extra = NO_EXTRA) -> System:
-        """How it stands now: `now` is of a clock that only goes forward. Never raises for what a status says."""
-        if found.status is None or found.said is None:
+        """How it stands now: `now` is of a clock that only goes forward. Never raises for what a report says."""
+        if found.report is None:
             return self._unknown(found, now, wall)
         try:
-            system = self._known(found, found.said, report_of(found.status), now, wall, extra)
-            msgspec.json.encode(system)  # what cannot be sent is not sound either
+            system = self._known(found, found.report, now, wall, extra)
+            if (sent := len(msgspec.json.encode(system))) > MOST_SENT:  # which raises for what cannot be sent at all
+                raise ValueError(f"it has {sent:,} bytes without its hosts, expected at most {MOST_SENT:,}")
         except UNSOUND as error:
-            return self._unknown(found, now, wall, f"the status makes no sense: {type(error).__name__}: {error}")
+            return self._unknown(found, now, wall, f"the report makes no sense: {type(error).__name__}: {error}")
         return system
 
     def history(self, wall: float) -> dict[str, object]:
         """The last ten minutes."""
         return self._ring.history(wall)
 
-    def _known(self, found: Found, said: Said, report: AnyReport, now: float, wall: float, extra: Extra) -> System:
+    def _known(self, found: Found, report: AnyReport, now: float, wall: float, extra: Extra) -> System:
+        said = report.process
         if found.system != self._system:
             self._system, self._rates = found.system, Rates()
             self._ring = Ring((*SERIES, *report.counters, *report.gauges))
@@ -150,6 +129,8 @@ class Track:
         self._rates.take(Run(said.pid, said.started), said.wall, report.totals())
         self._ring.put(now, self._points(report) if running else {})
         silent = said.running and not running
+        shown = (each for each in report.troubles if each.severity is not Severity.INFO)
+        wrong = bound_troubles((*_silence(found, wall, silent=silent), *shown))
         return System(
             name=found.name,
             system=found.system,
@@ -162,7 +143,8 @@ class Track:
             ended=0.0 if running else said.wall,
             silent=silent,
             doing=shorten(f"silent; it was: {report.doing}" if silent else report.doing),
-            troubles=shorten_all((*_silence(found, wall, silent=silent), *report.texts())),
+            troubles=tuple(each.text for each in wrong),
+            severities=tuple(each.severity for each in wrong),
             time_left=report.time_left,
             flow=self._flow(report) if running else Flow(waiting=report.work.waiting),
             set_aside=report.set_aside,
@@ -184,7 +166,9 @@ class Track:
     def _unknown(self, found: Found, now: float, wall: float, trouble: str = "") -> System:
         """One of which nothing can be said but that it is there."""
         self._ring.put(now, {})
-        said = found.said
+        said = found.process
+        unread = Trouble(Severity.ERROR, trouble or found.trouble)
+        wrong = bound_troubles((unread, *_silence(found, wall, silent=False)))
         return System(
             name=found.name,
             system=UNKNOWN,  # whatever it says that it is: there are no facts of it
@@ -194,10 +178,11 @@ class Track:
             pid=0 if said is None else said.pid,
             started=0.0 if said is None else said.started,
             doing="its status cannot be read",
-            troubles=shorten_all((trouble or found.trouble, *_silence(found, wall, silent=False))),
+            troubles=tuple(each.text for each in wrong),
+            severities=tuple(each.severity for each in wrong),
             flow=Flow(),
             numbers=(),
-            facts=Nothing(),
+            facts=NoFacts(),
             points=self._ring.newest(),
         )
 
@@ -212,11 +197,12 @@ def _facts(facts: msgspec.Struct, extra: Extra) -> msgspec.Struct:
     return facts
 
 
-def _silence(found: Found, wall: float, *, silent: bool) -> tuple[str, ...]:
-    """What is wrong with what it says, or with what it is report."""
+def _silence(found: Found, wall: float, *, silent: bool) -> tuple[Trouble, ...]:
+    """What is wrong with what it says, or with what people want of it."""
     troubles = []
     if silent:
-        troubles.append(f"it has said nothing for {duration(found.age(wall))}, and did not say that it ended")
+        said = f"it has said nothing for {duration(found.age(wall))}, and did not say that it ended"
+        troubles.append(Trouble(Severity.ERROR, said))
     if found.control_trouble:
-        troubles.append(f"what people want of it is not heeded: {found.control_trouble}")
+        troubles.append(Trouble(Severity.ERROR, f"what people want of it is not heeded: {found.control_trouble}"))
     return tuple(troubles)

@@ -1,9 +1,7 @@
 """Lists of items: what the numbers of a system count, one by one. Searched, and by pages, of which one is in memory."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -17,10 +15,12 @@ from sanderling.stores import frontier_file, listing, sqlite_progress
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.listing import Item, Listing, PositionError, Row
-from sanderling.stores.polling import PollingStore, PollingStoreError, PollingTarget, Query
+from sanderling.stores.polling import PollingStoreError, PollingTarget, Query
+from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.ports import ProgressError
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web.house import Found
-from sanderling.web.house_reach import ElsewhereError, Reach
+from sanderling.web.house_reach import QUEUES, ElsewhereError, Reach
 from sanderling.web.problems import problem
 
 MOST_READ = listing.MOST
@@ -43,7 +43,7 @@ class ItemsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ItemPage(msgspec.Struct, frozen=True, kw_only=True):
     """Some of them. `after` is where the next page begins; empty if this is the last one."""
 
-    states: tuple[str, ...]  # that the system can list
+    states: tuple[str, ...] = ()  # that the system can list
     state: str
     items: tuple[Item, ...]
     after: str = ""
@@ -111,56 +111,57 @@ class Items:
 
     async def page(self, found: Found, query: ItemsQuery) -> ItemPage:
         """A page of a system's items. Raises ProblemError."""
-        by_system: Mapping[str, Callable[[Found, ItemsQuery], Awaitable[ItemPage]]] = {
-            **dict.fromkeys(_FILES, self._of_file),
-            "polling": self._targets,
-            "events": self._dead,
-        }
-        if found.system not in by_system:
+        states = _states(found.system)
+        if not states:
             raise problem(409, f"the status of {found.name!a:.100} cannot be read, so nothing can be listed")
+        state = query.state or states[0]
+        if state not in states:
+            raise problem(400, f"state: {state!a:.100} is none of this system; it has {', '.join(states)}")
+        read = self._letters if state == _DEAD else self._targets if found.system == "polling" else self._of_file
         try:
             async with asyncio.timeout(PATIENCE):
-                return await by_system[found.system](found, query)
+                return msgspec.structs.replace(await read(found, state, query), states=states)
         except PositionError as error:
             raise problem(400, f"after: {error}") from None
         except ElsewhereError as error:
             raise problem(409, str(error)) from None
-        except (FolderError, PollingStoreError, QueueError) as error:
+        except (FolderError, PollingStoreError, QueueError, ProgressError) as error:
             raise problem(503, str(error), SOON) from None
         except TimeoutError:
             raise problem(503, f"there was no answer within {PATIENCE:.0f} s", SOON) from None
 
-    async def _of_file(self, found: Found, query: ItemsQuery) -> ItemPage:
+    async def _of_file(self, found: Found, state: str, query: ItemsQuery) -> ItemPage:
         file = _FILES[found.system]
-        state = _state(query, tuple(file.lists))
-        until = self._clock.now() + PATIENCE
-        read = partial(self._read, found.folder / file.name, file, state, query, until)
-        taken = await asyncio.to_thread(read)
-        return taken.page(tuple(file.lists), state, again=file.again, how=file.how)
+        taken = await asyncio.to_thread(self._read, found, state, query, self._clock.now() + PATIENCE)
+        return taken.page(state, again=file.again, how=file.how)
 
-    def _read(self, path: Path, file: _File, state: str, query: ItemsQuery, until: float) -> "_Taken":
-        taken = _Taken(query, MOST_READ)
-        with listing.opened(path, file.application, lambda: self._clock.now() > until) as db:
-            for row in file.lists[state](db, query.after):
-                if not taken.take(row):
-                    break
+    def _read(self, found: Found, state: str, query: ItemsQuery, until: float) -> "_Taken":
+        taken, file, source = _Taken(query, MOST_READ), _FILES[found.system], self._reach.progress(found)
+        if source is not None:
+            taken.take_all(source.items(state, query.after))
+            return taken
+        with listing.opened(found.folder / file.name, file.application, lambda: self._clock.now() > until) as db:
+            taken.take_all(file.lists[state](db, query.after))
         return taken
 
-    async def _targets(self, found: Found, query: ItemsQuery) -> ItemPage:
-        state = _state(query, tuple(_TARGETS))
+    async def _targets(self, found: Found, state: str, query: ItemsQuery) -> ItemPage:
         after = _due_and_id(query.after)
         taken = _Taken(query, MOST_TARGETS)
         async with self._reach.open_polling(found) as store:
             await _take_targets(store, state, after, taken)
-        again = "resume_target" if state == "paused" else "promote_target"
-        return taken.page(tuple(_TARGETS), state, again=again)
+        return taken.page(state, again="resume_target" if state == "paused" else "promote_target")
 
-    async def _dead(self, found: Found, query: ItemsQuery) -> ItemPage:
-        state = _state(query, (_DEAD,))
+    async def _letters(self, found: Found, state: str, query: ItemsQuery) -> ItemPage:
         taken = _Taken(query, MOST_LETTERS)
         async with self._reach.open_queue(found) as queue:
             await _take_letters(queue, state, query, taken)
-        return taken.page((_DEAD,), state, again="replay_dead")
+        return taken.page(state, again="replay_dead")
+
+
+def _states(system: str) -> tuple[str, ...]:
+    """The states that a system can list; none of one that is not known."""
+    own = tuple(_TARGETS) if system == "polling" else tuple(_FILES[system].lists) if system in _FILES else ()
+    return (*own, _DEAD) if system in QUEUES else own
 
 
 async def _take_letters(queue: DeadLetters, state: str, query: ItemsQuery, taken: "_Taken") -> None:
@@ -209,13 +210,6 @@ def _due_and_id(after: str) -> tuple[float, int] | None:
     return due, max(-listing.LARGEST, min(number, listing.LARGEST))
 
 
-def _state(query: ItemsQuery, states: tuple[str, ...]) -> str:
-    state = query.state or states[0]
-    if state not in states:
-        raise problem(400, f"state: {state!a:.100} is none of this system; it has {', '.join(states)}")
-    return state
-
-
 class _Taken:
     """What is taken for a page: those that match, as long as neither they nor those that were read are too many."""
 
@@ -240,12 +234,16 @@ class _Taken:
             self._items.append(short)
         return True
 
+    def take_all(self, rows: Iterable[Row]) -> None:
+        """Take as many as there is room for."""
+        for row in rows:
+            if not self.take(row):
+                return
+
     def _matches(self, item: Item) -> bool:
         return not self._wanted or any(self._wanted in each.lower() for each in (item.id, item.why, item.host))
 
-    def page(self, states: tuple[str, ...], state: str, again: str = "", how: str = "") -> ItemPage:
+    def page(self, state: str, again: str = "", how: str = "") -> ItemPage:
         """The page."""
         after = self._after if self._full else ""
-        return ItemPage(
-            states=states, state=state, items=tuple(self._items), after=after, read=self._read, again=again, how=how
-        )
+        return ItemPage(state=state, items=tuple(self._items), after=after, read=self._read, again=again, how=how)

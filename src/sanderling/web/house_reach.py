@@ -5,19 +5,29 @@ the process that was told where, since no file says that: it may need a password
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from sanderling.clock import Clock, SystemClock
-from sanderling.stores.polling import PollingStore
-from sanderling.stores.polling_open import open_polling
+from sanderling.stores.listing import Row
+from sanderling.stores.polling_store import PollingStore, open_polling
 from sanderling.stores.queue import WholeQueue, open_queue
 from sanderling.web.house import Found
 
 DATABASE = "polling.db"
 CLAIM = f"{DATABASE}-polls"  # whoever polls holds it, and has written its process into it
 QUEUE = "analytics.data.collected"
+QUEUES: Mapping[str, str] = {"events": QUEUE, "sequence": "instance_store"}  # the queue of each system, at a broker too
+
+
+@runtime_checkable
+class ItemSource(Protocol):
+    """Progress that is not in the folder: that of `repos` in Redis."""
+
+    def items(self, state: str, after: str) -> Iterator[Row]:
+        """Those in a state, behind a position. Blocks. Raises PositionError and ProgressError."""
 
 
 class ElsewhereError(Exception):
@@ -31,14 +41,20 @@ class Reach:
         self,
         polling: Mapping[Path, PollingStore] | None = None,
         queues: Mapping[Path, WholeQueue] | None = None,
+        progress: Mapping[Path, ItemSource] | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._polling = {folder.resolve(): store for folder, store in (polling or {}).items()}
         self._queues = {folder.resolve(): queue for folder, queue in (queues or {}).items()}
+        self._progress = {folder.resolve(): source for folder, source in (progress or {}).items()}
         self._clock = clock or SystemClock()
 
     def __repr__(self) -> str:
         return f"<Reach: {len(self._polling)} databases, {len(self._queues)} queues open>"
+
+    def progress(self, found: Found) -> ItemSource | None:
+        """The progress that a system keeps at a server, if this process holds it open."""
+        return self._progress.get(found.folder.resolve())
 
     @asynccontextmanager
     async def open_polling(self, found: Found) -> AsyncIterator[PollingStore]:
@@ -57,14 +73,15 @@ class Reach:
 
     @asynccontextmanager
     async def open_queue(self, found: Found) -> AsyncIterator[WholeQueue]:
-        """The queue of a system that processes events. Raises ElsewhereError, QueueError."""
+        """The queue of a system that has one. Raises ElsewhereError, QueueError."""
         known = self._queues.get(found.folder.resolve())
         if known is not None:
             yield known
             return
-        if not await asyncio.to_thread((found.folder / f"{QUEUE}.db").is_file):
+        name = QUEUES[found.system]
+        if not await asyncio.to_thread((found.folder / f"{name}.db").is_file):
             raise ElsewhereError(_words("queue", found))
-        queue = open_queue(f"sqlite:{found.folder}", QUEUE, self._clock)
+        queue = open_queue(f"sqlite:{found.folder}", name, self._clock)
         try:
             yield queue
         finally:
@@ -78,7 +95,7 @@ def _polls_here(found: Found) -> bool:
             claimed = file.read(20).strip()
     except OSError:
         return False
-    said = found.said
+    said = found.process
     return (found.folder / DATABASE).is_file() and said is not None and claimed == str(said.pid).encode()
 
 

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import msgspec
 from msgspec import UNSET
 
-from sanderling.polling.feed import Feed, Trimmed
+from sanderling.polling.change_feed import ChangeFeed, Trimmed
 from sanderling.stores.polling import Op, RowChange
 from sanderling.web.polling_types import LARGEST, EventsQuery, Reset
 from sanderling.web.stream import RETRY, alive, event
@@ -19,7 +19,7 @@ UNKNOWN = -1  # a position that no change has
 class ChangeStream:
     """What one client is told, and how far it is."""
 
-    def __init__(self, feed: Feed, since: int | None, wanted: EventsQuery) -> None:
+    def __init__(self, feed: ChangeFeed, since: int | None, wanted: EventsQuery) -> None:
         self.position = feed.newest if since is None else since  # what was sent, or was not wanted
         self._feed = feed
         self._wanted = wanted

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sanderling.apis.polled import LONGEST_INTERVAL
 from sanderling.polling.control import Ingested
-from sanderling.polling.settings import SHORTEST, Setting
+from sanderling.polling.settings import SHORTEST, PollingSetting
 from sanderling.stores.documents import Value
 from sanderling.stores.polling import PollingTarget, RowChange
 from sanderling.stores.polling_rows import LONGEST_KEY
@@ -60,18 +60,15 @@ class EventPath(Taken, frozen=True, kw_only=True):
     event: Text
 
 
-class EventKindPath(Taken, frozen=True, kw_only=True):
+class EventKindPath(EventPath, frozen=True, kw_only=True):
     """Which targets of an event."""
 
-    event: Text
     kind: Name
 
 
-class EventTargetPath(Taken, frozen=True, kw_only=True):
+class EventTargetPath(EventKindPath, frozen=True, kw_only=True):
     """Which target of an event."""
 
-    event: Text
-    kind: Name
     id: Text
 
 
@@ -324,7 +321,7 @@ def target_view(target: PollingTarget, wall: float) -> TargetView:
     )
 
 
-def setting_view(setting: Setting) -> SettingView:
+def setting_view(setting: PollingSetting) -> SettingView:
     """A setting as it is shown."""
     return SettingView(
         key=setting.key, value=setting.text, default=setting.default, meaning=setting.meaning, set=setting.set

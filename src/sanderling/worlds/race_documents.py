@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from importlib.resources import files
 from random import Random
 
 import msgspec
@@ -10,36 +11,31 @@ from sanderling.worlds.race_day import EVENT_LAG, ROUNDS_LAG, DayRules, Heat, Pa
 
 ZERO_DATE = "0001/01/01 0:00:00"
 CHANNELS = "/httpfiles/Channels.json"
-# Bands of eight channels each in MHz; those of the digital systems are eight steps from the first.
-BANDS = {
-    ("A", "A"): (5865, 5845, 5825, 5805, 5785, 5765, 5745, 5725),
-    ("B", "B"): (5733, 5752, 5771, 5790, 5809, 5828, 5847, 5866),
-    ("E", "E"): (5705, 5685, 5665, 5645, 5885, 5905, 5925, 5945),
-    ("Fatshark", "F"): (5740, 5760, 5780, 5800, 5820, 5840, 5860, 5880),
-    ("Raceband", "R"): (5658, 5695, 5732, 5769, 5806, 5843, 5880, 5917),
-    ("LowBand", "L"): (5362, 5399, 5436, 5473, 5510, 5547, 5584, 5621),
-    **{
-        (name, short): tuple(range(first, first + 8 * 37, 37))
-        for name, short, first in (
-            ("DJIFPVHD", "D", 5660),
-            ("HDZero", "Z", 5658),
-            ("DJIO3", "O", 5669),
-            ("Walksnail", "W", 5661),
-        )
-    },
-    ("None", "N"): (0,),
-}
-# The six that disturb each other least, as rows of the list of all.
+# The six channels that disturb each other least, as rows of the list of all.
 USED = (32, 33, 25, 27, 38, 39)
-NAMES = ("R1", "R2", "F2", "F4", "R7", "R8")
-# More than there are channels in use: whoever pairs the two by position must not mind.
-COLOURS = ("#ff0000", "#0000ff", "#00ff00", "#ffff00", "#ff00ff", "#00ffff", "#ffffff", "#ff8000")
-
 FIRST_NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal", "Ines", "Jip", "Kaya", "Lars")
 LAST_NAMES = ("Acre", "Birk", "Cove", "Dune", "Elm", "Fjord", "Glen", "Holm")
 CALLS = ("Sparrow", "Kestrel", "Swift", "Plover", "Merlin", "Wren", "Dunlin", "Osprey", "Heron", "Knot", "Tern", "Gull")
 
 Fields = dict[str, object]
+
+
+class _Templates(msgspec.Struct):
+    """What the documents say that never changes; null is what is filled in. All channels there are, whoever uses them.
+
+    The event has more colours than channels in use: whoever pairs the two by position must not mind.
+    """
+
+    event: Fields
+    round: Fields
+    pilot: Fields
+    race: Fields
+    result: Fields
+    detection: Fields
+    channels: list[Fields]
+
+
+TEMPLATES = msgspec.json.decode((files(__package__) / "race_templates.json").read_bytes(), type=_Templates)
 
 
 def date(began: datetime, at: int) -> str:
@@ -62,21 +58,6 @@ def channel_id(row: int) -> str:
     return f"{row + 1:08x}-0000-0000-0000-000000000000"
 
 
-def channels() -> Iterator[Fields]:
-    """All channels there are, 81 of them, whoever uses them."""
-    rows = ((name, short, at, mhz) for (name, short), band in BANDS.items() for at, mhz in enumerate(band, start=1))
-    for row, (name, short, at, mhz) in enumerate(rows):
-        yield {
-            **_known(channel_id(row)),
-            "Number": at,
-            "Band": name,
-            "ShortBand": short,
-            "ChannelPrefix": short if name == "Raceband" else "\0",
-            "Frequency": mhz,
-            "DisplayName": None,
-        }
-
-
 def front_page(event: str) -> bytes:
     """What is at `/`: a page whose script names the event that is open."""
     return (
@@ -94,7 +75,7 @@ class RaceDocuments:
         self._rules = rules
         self._began = began
         self._pilots = tuple(_pilots(plan.pilots, Random(f"race pilots {seed}")))
-        self._channels = msgspec.json.encode(list(channels()))
+        self._channels = msgspec.json.encode(TEMPLATES.channels)
         self._heats = {self.race_path(heat): heat for heat in plan.heats}
 
     def path(self, name: str) -> str:
@@ -138,39 +119,16 @@ class RaceDocuments:
     def _event(self, now: int) -> Iterator[Fields]:
         plan, rules, seen = self._plan, self._rules, now - EVENT_LAG
         here = [seat for joined, seat in zip(plan.joins, plan.seats, strict=True) if joined <= seen < seat.gone]
-        yield {
-            **_known(plan.event),
-            "EventType": "Race",
-            "Name": "Simulated race day",
+        yield TEMPLATES.event | {
+            "ID": plan.event,
             "Start": date(self._began, 0),
-            "End": ZERO_DATE,
-            "Laps": 4,
-            "PBLaps": 1,
-            "PackLimit": 0,
             "RaceLength": span(rules.heat),
-            "MinStartDelay": span(0.5),
-            "MaxStartDelay": span(5),
-            "PrimaryTimingSystemLocation": "Holeshot",
-            "RaceStartIgnoreDetections": span(0.5),
             "MinLapTime": span(rules.lap / 2),
             "LastOpened": date(self._began, -61_570),
             "PilotChannels": [self._seat(seat) for seat in here],
             "RemovedPilots": [plan.pilots[seat.pilot] for seat in plan.seats if seat.gone <= seen],
             "Rounds": [each.id for each in plan.rounds if each.made <= seen],
-            "Club": None,
-            "Channels": [channel_id(row) for row in USED],
-            "ChannelColors": COLOURS,
-            "ChannelDisplayNames": NAMES,
             "Races": [heat.id for heat in plan.heats if heat.made <= seen],
-            "Track": None,
-            "Sectors": [],
-            "Flags": None,
-            "Enabled": True,
-            "Locked": False,
-            "VisibleOnline": True,
-            "SyncWithFPVTrackside": False,
-            "SyncWithMultiGP": False,
-            "MultiGPRaceFormat": "Aggregate",
             "PilotsRegistered": len(here),
         }
 
@@ -186,23 +144,17 @@ class RaceDocuments:
 
     def _race(self, heat: Heat, now: int) -> Fields:
         passes = [each for each in heat.passes if each.at <= now]
-        return {
-            **_known(heat.id),
+        return TEMPLATES.race | {
+            "ID": heat.id,
             "Laps": [self._lap(each) for each in passes if each.lap_id],
             "Detections": [self._detection(each, now) for each in passes],
-            "GamePoints": None,
             "Start": self._once(heat.start, now),
             "End": self._once(heat.end, now),
-            "TotalPausedTime": span(0),
             "PilotChannels": [self._seat(seat) for seat in heat.seats if now < seat.gone],
             "RaceNumber": heat.number,
             "Round": self._plan.rounds[heat.round].id,
-            "TargetLaps": 4,
-            "PrimaryTimingSystemLocation": "Holeshot",
             "Valid": not heat.aborted or now < heat.end,
-            "AutoAssignNumbers": False,
             "Event": self._plan.event,
-            "Bracket": "None",
         }
 
     def _results(self, now: int) -> Iterator[Fields]:
@@ -218,17 +170,15 @@ class RaceDocuments:
                 laps[each.seat].append(each.at)
         ranked = sorted(laps.items(), key=lambda item: (-len(item[1]), item[1][-1:]))
         for position, (seat, done) in enumerate(ranked, start=1):
-            yield {
-                **_known(_sibling(seat.id)),
+            yield TEMPLATES.result | {
+                "ID": _sibling(seat.id),
                 "Points": max(0, 12 - 2 * position) if done else 0,
                 "Position": position,
-                "Valid": True,
                 "Event": self._plan.event,
                 "Pilot": self._plan.pilots[seat.pilot],
                 "Race": heat.id,
                 "Round": self._plan.rounds[heat.round].id,
                 "DNF": not done,
-                "ResultType": "Race",
             }
 
     def _once(self, at: int, now: int) -> str:
@@ -242,19 +192,15 @@ class RaceDocuments:
         }
 
     def _detection(self, each: Pass, now: int) -> Fields:
-        return {
-            **_known(each.id),
-            "TimingSystemIndex": 0,
+        return TEMPLATES.detection | {
+            "ID": each.id,
             "Channel": channel_id(USED[each.seat.channel]),
             "Time": date(self._began, each.at),
             "Peak": each.peak,
-            "TimingSystemType": "Dummy",
             "Pilot": self._plan.pilots[each.seat.pilot],
             "LapNumber": each.lap,
             "Valid": each.valid(now),
             "ValidityType": "ManualOverride" if each.struck <= now else "Auto",
-            "IsLapEnd": True,
-            "RaceSector": 0,
             "IsHoleshot": each.lap == 0,
         }
 
@@ -280,18 +226,12 @@ def _sibling(identity: str) -> str:
 
 
 def _round(identity: str, number: int, kind: str, *, order: int, valid: bool) -> Fields:
-    return {
-        **_known(identity),
-        "Name": None,
+    return TEMPLATES.round | {
+        "ID": identity,
         "RoundNumber": number,
         "EventType": kind,
-        "RoundType": "Round",
         "Valid": valid,
         "Order": order,
-        "PointSummary": None,
-        "TimeSummary": None,
-        "LapCountAfterRound": False,
-        "SheetFormatFilename": None,
     }
 
 
@@ -299,18 +239,10 @@ def _pilots(ids: tuple[str, ...], chance: Random) -> Iterator[Fields]:
     """Invented ones: what they are called is put together by chance."""
     for number, identity in enumerate(ids):
         call = f"{CALLS[number % len(CALLS)]}{'' if number < len(CALLS) else number // len(CALLS) + 1}"
-        yield {
-            **_known(identity),
+        yield TEMPLATES.pilot | {
+            "ID": identity,
             "Name": call,
             "Phonetic": call,
             "FirstName": chance.choice(FIRST_NAMES),
             "LastName": chance.choice(LAST_NAMES),
-            "SillyName": None,
-            "DiscordID": None,
-            "Aircraft": None,
-            "CatchPhrase": "",
-            "BestResult": None,
-            "TimingSensitivityPercent": 100,
-            "PracticePilot": False,
-            "PhotoPath": None,
         }

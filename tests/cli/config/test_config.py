@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import settings_write
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from sanderling.cli import app, settings_write
+from sanderling.cli import app
 from sanderling.cli.config.file import (
     LARGEST,
     NAME,
@@ -26,8 +27,8 @@ from sanderling.cli.config.file import (
     read,
     variables,
 )
-from sanderling.cli.config.lines import Lines
-from sanderling.cli.config.settings import FOR_TESTS, OTHERS, SHARED, TOP, Setting, Table, known, variable
+from sanderling.cli.config.lines import TomlLines
+from sanderling.cli.config.settings import FILE, FOR_TESTS, OTHERS, SHARED, TOP, FlagSetting, Table, known, variable
 from sanderling.cli.everywhere import Everywhere, taken
 
 ROOT = Path(__file__).parents[3]
@@ -126,13 +127,13 @@ def test_the_line_of_every_key_is_the_line_it_is_in(
         text += "".join(f"{each}\n" for each in noise)
 
     tomllib.loads(text)
-    lines = Lines(text)
+    lines = TomlLines(text)
 
     assert {keys: lines[keys] for keys in expected} == expected
 
 
 def test_what_is_in_braces_has_the_line_of_these() -> None:
-    assert Lines("\nevents = { consume = { batches = 0 } }\n")["events", "consume", "batches"] == 2
+    assert TomlLines("\nevents = { consume = { batches = 0 } }\n")["events", "consume", "batches"] == 2
     assert problems("\nevents = { consume = { batches = 0 } }\n")[0].startswith(f"{NAME}, line 2: ")
 
 
@@ -499,9 +500,7 @@ def test_a_crawl_that_hands_on_finds_events_where_the_file_says(monkeypatch: pyt
 
 
 def test_what_is_known_is_what_the_commands_have() -> None:
-    assert settings_write.FILE.read_text() == settings_write.written(), (
-        "a flag has changed; run: python -m sanderling.cli.settings_write"
-    )
+    assert FILE.read_text() == settings_write.written(), "a flag has changed; run: python tools/settings_write.py"
 
 
 def test_what_the_top_shares_is_the_same_for_all() -> None:
@@ -516,5 +515,5 @@ def test_every_default_is_one_that_could_be_set() -> None:
     assert wrong == []
 
 
-def _listed(setting: Setting) -> object:
+def _listed(setting: FlagSetting) -> object:
     return list(setting.default) if isinstance(setting.default, tuple) else setting.default

@@ -1,27 +1,22 @@
 """The demo proves what it says; only the length of its day is made for tests."""
 
-import json
 import sqlite3
 import xml.etree.ElementTree as ET
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, called, commands
-from fake_events import STATUS
-from terminals import interrupted
+from command_line import called
+from demo_runs import DemoRun, run_small
 
 from sanderling.cli.demos import events as demo_events
-from sanderling.cli.demos.events import Proof, Story, Truth, compared, small_day
-from sanderling.cli.events.numbers import Numbers
-from sanderling.cli.running import Ran
+from sanderling.cli.demos.events import EventsProof, ExpectedRows, compare, small_day
 from sanderling.worlds.social import Social, SocialDelivery
 from sanderling.worlds.social_truth import BatchFate
 
-PROOF = Proof(
+PROOF = EventsProof(
     complete=True,
     items=12,
     posts=8,
@@ -37,34 +32,28 @@ PROOF = Proof(
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     """The demo, of a day with fewer batches."""
-    out = tmp_path_factory.mktemp("demo") / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        # A third of a second for an hour: what is processed late, on a machine that is busy, is still of its hour.
-        patch.setattr(demo_events, "SECONDS", 8.0)
-        patch.setattr(demo_events, "BATCHES", 90)
-        return out, called("demo", "events", "--out", str(out), "--json")
+    # A third of a second for an hour: what is processed late, on a machine that is busy, is still of its hour.
+    return run_small("events", tmp_path_factory.mktemp("demo") / "out", SECONDS=8.0, BATCHES=90)
 
 
-def test_it_consumes_a_day_and_proves_it(told: tuple[Path, Done]) -> None:
-    out, done = told
-    found = json.loads(done.out)
+def test_it_consumes_a_day_and_proves_it(ran: DemoRun) -> None:
+    found = ran.document
 
-    assert done.code == 0, done.err
-    assert (found["ok"], found["out"]) == (True, str(out))
+    assert (found["ok"], found["out"]) == (True, str(ran.out))
     proof = found["proof"]
     assert proof == {**proof, "complete": True, "lost": 0, "strangers": 0, "twice": 0, "buried_wrongly": 0}
     assert proof["buried"] == proof["unreadable"] > 0, "some messages are none"
     assert (proof["posts"], proof["errors"]) == (found["posts"], found["errors"])
     assert found["duplicates"] > 0
-    assert done.err == "A simulated day of social media on this machine; nothing leaves it.\n"
+    assert f"The plots as a picture: {ran.out}/report.svg" in ran.lines
+    assert ran.done.err == "A simulated day of social media on this machine; nothing leaves it.\n"
 
 
-def test_what_is_proved_is_so(told: tuple[Path, Done]) -> None:
+def test_what_is_proved_is_so(ran: DemoRun) -> None:
     """Counted once more, in another way."""
-    out, done = told
-    found = json.loads(done.out)
+    out, found = ran.out, ran.document
     with closing(sqlite3.connect(out / "events.db")) as db:
         ((posts,),) = db.execute("SELECT count(*) FROM post_analytics")
         errors = dict(db.execute("SELECT error_category, count(*) FROM crawl_errors GROUP BY 1"))
@@ -80,9 +69,8 @@ def test_what_is_proved_is_so(told: tuple[Path, Done]) -> None:
     assert len(listed.out.splitlines()) == found["proof"]["unreadable"]
 
 
-def test_the_report_tells_all_of_the_day(told: tuple[Path, Done]) -> None:
-    out, done = told
-    found = json.loads(done.out)
+def test_the_report_tells_all_of_the_day(ran: DemoRun) -> None:
+    out, found = ran.out, ran.document
 
     assert len(found["hours"]) == 24
     assert sum(each["errors"] for each in found["hours"]) == found["errors"]
@@ -100,7 +88,8 @@ def test_the_report_tells_all_of_the_day(told: tuple[Path, Done]) -> None:
     picture = (out / "report.svg").read_text()
     assert found["report"] == str(out / "report.svg")
     assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - ours
-    assert f"{found['posts']:,} posts, {found['errors']:,} errors" in picture
+    assert f"{found['posts']:,}&#160;posts,&#160;{found['errors']:,}&#160;errors." in picture
+    assert "http" not in picture.replace("http://www.w3.org/2000/svg", "").replace("https://www.textualize.io", "")
 
 
 def test_the_day_is_long_enough_to_be_seen_and_short_enough_to_be_watched() -> None:
@@ -112,19 +101,6 @@ def test_the_day_is_long_enough_to_be_seen_and_short_enough_to_be_watched() -> N
     assert not totals.fates[BatchFate.MISSING], "which would be waited for"
     assert 15 <= demo_events.SECONDS <= 25
     assert min(totals.platforms.values()) > 1_000
-
-
-def test_it_removes_what_an_earlier_one_left_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-
-    done = called("demo", "events", "--out", str(tmp_path))
-
-    assert done.code == 2
-    assert "was not made by this demo, so it is left alone" in done.err
-    assert (tmp_path / "thesis.txt").read_text() == "mine"
-
-
-# Proof.
 
 
 @pytest.mark.parametrize("change", [{"lost": 1}, {"strangers": 1}, {"twice": 1}, {"buried": 1}, {"buried_wrongly": 1}])
@@ -140,16 +116,16 @@ def test_what_was_ended_early_lacks_nothing_and_must_have_nothing_else() -> None
 
 def test_rows_are_compared_by_their_keys() -> None:
     social = Social(demo_events.SEED, small_day())
-    truth, deliveries = Truth(), list(social.deliveries(24))
+    truth, deliveries = ExpectedRows(), list(social.deliveries(24))
     for delivery in deliveries:
         truth.add(social, delivery)
     posts, errors, dead = sorted(truth.posts, key=str), sorted(truth.errors), truth.unreadable
 
-    assert compared(truth, posts, errors, dead, complete=True).ok
-    assert compared(truth, posts[1:], errors, dead, complete=True).lost == 1
-    assert compared(truth, posts, [*errors[1:], (*errors[0][:2], "OTHER")], dead, complete=True).strangers == 1
-    assert compared(truth, [*posts, posts[0]], errors, dead, complete=True).twice == 1
-    assert compared(truth, posts, errors, dead + Counter([b"?"]), complete=True).buried_wrongly == 1
+    assert compare(truth, posts, errors, dead, complete=True).ok
+    assert compare(truth, posts[1:], errors, dead, complete=True).lost == 1
+    assert compare(truth, posts, [*errors[1:], (*errors[0][:2], "OTHER")], dead, complete=True).strangers == 1
+    assert compare(truth, [*posts, posts[0]], errors, dead, complete=True).twice == 1
+    assert compare(truth, posts, errors, dead + Counter([b"?"]), complete=True).buried_wrongly == 1
     totals = social.totals(0, 24)
     assert (truth.items, len(posts), len(errors)) == (totals.items, totals.posts, totals.errors)
 
@@ -157,7 +133,7 @@ def test_rows_are_compared_by_their_keys() -> None:
 def test_a_message_that_came_twice_is_twice_among_the_dead_and_its_items_count_once() -> None:
     social = Social(demo_events.SEED, small_day())
     bad = next(number for number in range(280) if social.truth(number).fate is not BatchFate.READ)
-    truth = Truth()
+    truth = ExpectedRows()
     for number in (0, bad):
         for again in (False, True):
             truth.add(social, SocialDelivery(number, social.envelope(number), again))
@@ -165,37 +141,3 @@ def test_a_message_that_came_twice_is_twice_among_the_dead_and_its_items_count_o
     assert truth.again == 2
     assert truth.items == len(social.truth(0).items) > 0
     assert truth.unreadable == {social.envelope(bad): 2}
-
-
-# People.
-
-
-def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
-    done = interrupted(
-        "demo",
-        "events",
-        "--out",
-        "demo",
-        at=" positive, ",
-        last="posts?project_id=",
-        cwd=tmp_path,
-        columns=90,
-        lines=40,
-    )
-
-    assert (done.code, done.errors) == (130, b"")
-    assert "Ended early" in done.text
-    assert "none are there twice" in done.text.replace("\r\n", " ")
-    assert (tmp_path / "demo" / "report.svg").is_file()
-
-
-def test_the_commands_to_try_next_fit_a_terminal() -> None:
-    story = Story(Ran(STATUS), PROOF, Numbers(), "proj_254cc6")
-
-    said = [each for each in story.lines(demo_events.OUT) if isinstance(each, str)]
-    shown = [each for each in said if each.startswith("    sanderling")]
-
-    named = [["status", str(demo_events.OUT)], ["dead", "list"], ["events", "consume"]]
-    assert [command[:2] for command in commands("\n".join(shown))] == named
-    assert max(map(len, shown)) <= 80
-    assert "The plots as a picture: sanderling-demo-events/report.svg" in said

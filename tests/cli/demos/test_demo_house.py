@@ -16,17 +16,17 @@ from typing import Any, TypeVar
 import pytest
 from command_line import called, commands, finish, run, running
 
-from sanderling.cli.config.settings_known import COMMANDS
+from sanderling.cli.config.settings import known
 from sanderling.cli.demos.house_children import environment
-from sanderling.cli.demos.house_report import Proof, Report, proved
-from sanderling.cli.demos.house_worlds import ORDER, PROJECT, Publishing
+from sanderling.cli.demos.house_report import HouseProof, HouseReport, prove
+from sanderling.cli.demos.house_worlds import ORDER, PROJECT, HousePublisher
 from sanderling.cli.everywhere import ABOUT
 from sanderling.clock import SystemClock
 from sanderling.stores.status_file import FILE
 
 T = TypeVar("T")
 
-PROOF = Proof(complete=True, pages=3, reports=2, posts=5, lost=0, strangers=0, twice=0)
+PROOF = HouseProof(complete=True, pages=3, reports=2, posts=5, lost=0, strangers=0, twice=0)
 
 # Begins two commands and waits to be killed.
 PARENT = """
@@ -154,16 +154,6 @@ def test_a_port_that_was_asked_for_must_be_free(tmp_path: Path) -> None:
     assert done.err.startswith("sanderling: --port: ")
 
 
-def test_it_removes_what_an_earlier_one_left_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-
-    done = called("demo", "house", "--out", str(tmp_path))
-
-    assert done.code == 2
-    assert "was not made by this demo, so it is left alone" in done.err
-    assert (tmp_path / "thesis.txt").read_text() == "mine"
-
-
 def test_what_sets_up_commands_is_not_handed_to_them() -> None:
     ours = {"PATH": "/bin", "SANDERLING_EVENTS_DATABASE": "postgresql://db/", "SEGMENT_SIZE": "1", "OUTPUT_DIR": "x"}
 
@@ -190,13 +180,13 @@ def test_pages_that_events_does_not_have_are_lost(tmp_path: Path) -> None:
     failed = {**row, "url": "http://a.example/gone", "outcome": "TIMEOUT"}
     (tmp_path / "pages" / "pages.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in (row, failed)))
 
-    proof = proved(tmp_path, Publishing(tmp_path, SystemClock()), complete=True)
+    proof = prove(tmp_path, HousePublisher(tmp_path, SystemClock()), complete=True)
 
     assert (proof.pages, proof.lost, proof.ok) == (1, 1, False)
 
 
 def test_the_commands_to_try_next_are_ours() -> None:
-    said = list(Report(Path("sanderling-demo"), {}, PROOF, {}).lines())
+    said = list(HouseReport(Path("sanderling-demo"), {}, PROOF, {}).lines())
     shown = [line for line in said if line.startswith("    sanderling")]
     asked = commands("\n".join(line.partition("  #")[0] for line in shown))
 
@@ -205,11 +195,12 @@ def test_the_commands_to_try_next_are_ours() -> None:
     for words in asked:
         names = [word for word in words if not word.startswith("-")]
         # Some are groups of commands, and after the command comes what it is about.
-        command = next(name for n in (3, 2, 1) if (name := ".".join(names[:n])) in {*COMMANDS, *ABOUT})
-        known = [name.partition("/")[0] for name in COMMANDS.get(command, "").split()] + [
-            "relay",
-            "seconds",
-        ]  # no settings
-        assert {word.removeprefix("--") for word in words if word.startswith("--")} <= {*known, "home"}
+        tables = {*known().commands, *((name,) for name in ABOUT)}
+        command = next(name for n in (3, 2, 1) if (name := tuple(names[:n])) in tables)
+        settings = known().commands.get(command, {})
+        assert {word.removeprefix("--") for word in words if word.startswith("--")} <= {
+            *settings,
+            *("home", "relay", "seconds"),  # no settings
+        }
     assert max(map(len, shown)) <= 110
     assert PROJECT not in "\n".join(said)

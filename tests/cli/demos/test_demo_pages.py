@@ -10,9 +10,8 @@ from command_line import Done, called, commands, rows
 from forked import Command
 from terminals import interrupted
 
-from sanderling.cli.demos.folder import MARK, mark
-from sanderling.cli.demos.pages import COMMAND as NAME
 from sanderling.cli.demos.pages import ODD_HOSTS, ORDINARY_HOSTS, small_web
+from sanderling.cli.demos.shell import MARK, mark_folder
 
 PAGES = sum(ORDINARY_HOSTS.values()) + sum(pages for pages, _ in ODD_HOSTS.values())
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -83,25 +82,26 @@ def test_on_a_terminal_it_is_drawn_and_ctrl_c_ends_it_early(tmp_path: Path) -> N
     assert max(map(len, pictures)) <= 80
 
 
-def test_a_folder_that_the_demo_did_not_make_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years")
-    (tmp_path / "mine" / MARK).write_text("a file of the same name")
+@pytest.mark.parametrize("name", ["pages", "sequence", "repos", "polling", "events", "house"])
+def test_a_folder_that_the_demo_did_not_make_is_left_alone(name: str, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years")
+    (tmp_path / MARK).write_text("a file of the same name")
 
-    done = called("demo", "pages", "--out", str(tmp_path / "mine"))
+    done = called("demo", name, "--out", str(tmp_path))
 
     assert (done.code, done.out) == (2, "")
     assert "was not made by this demo, so it is left alone; choose another --out" in done.err
-    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years"
+    assert (tmp_path / "thesis.txt").read_text() == "years"
 
 
 def test_a_folder_in_which_a_demo_is_running_is_left_alone(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    mark(tmp_path, NAME)
+    home = tmp_path / "demo"
+    mark_folder(home, "pages")
+    lock = home / "lock"
 
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        done = called("demo", "pages", "--out", str(tmp_path))
+        done = called("demo", "pages", "--out", str(home))
 
     assert (done.code, done.out) == (2, "")
     assert "another crawl is running" in done.err

@@ -16,7 +16,7 @@ from services.s3 import S3
 from sanderling.cli.config.file import Configuration
 from sanderling.cli.doctor import services as doctor_services
 from sanderling.cli.doctor import stores as doctor_stores
-from sanderling.cli.doctor.findings import FAIL, OK, UNSET, WARN, Finding, revision_found
+from sanderling.cli.doctor.findings import FAIL, OK, UNSET, WARN, CheckFinding, revision_found
 from sanderling.cli.doctor.postgres import version_found as postgres_version
 from sanderling.cli.doctor.rabbitmq import version_found as rabbitmq_version
 from sanderling.cli.doctor.services import Service, _safe, asked_for, checked, secrets_in, services
@@ -27,13 +27,13 @@ from sanderling.stores.analytics_revisions import HEAD
 SECRET = "hush-hush"  # noqa: S105 - none
 
 
-def asked(url: str, what: str = "it", name: str = "", setting: tuple[str, str] = ("", "")) -> dict[str, Finding]:
+def asked(url: str, what: str = "it", name: str = "", setting: tuple[str, str] = ("", "")) -> dict[str, CheckFinding]:
     """What was found, by what was looked at."""
     found = asyncio.run(checked(Service(what, url, name, setting)))
     return {each.what: each for each in found}
 
 
-def states(found: dict[str, Finding]) -> dict[str, str]:
+def states(found: dict[str, CheckFinding]) -> dict[str, str]:
     return {what: each.state for what, each in found.items()}
 
 
@@ -99,7 +99,7 @@ def test_a_postgresql_that_does_not_know_us_is_said_without_the_password(postgre
 def test_an_earlier_revision_of_events_comes_with_the_command_that_changes_it(postgres: str) -> None:
     schema = f"doctor_{uuid4().hex}"
 
-    async def main() -> list[Finding]:
+    async def main() -> list[CheckFinding]:
         db = await asyncpg.connect(postgres)
         try:
             await db.execute(f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.analytics_version (version_num text)")
@@ -193,7 +193,7 @@ def test_where_nobody_listens_that_is_said_with_advice_and_without_the_password(
 
 
 def test_those_that_never_answer_are_given_up_all_at_once(silent: str) -> None:
-    async def main() -> list[list[Finding]]:
+    async def main() -> list[list[CheckFinding]]:
         async with asyncio.timeout(300), asyncio.TaskGroup() as group:
             every = [Service("it", url.format(secret=SECRET, host=silent)) for url in URLS]
             tasks = [group.create_task(checked(each)) for each in every]
@@ -221,7 +221,7 @@ def test_a_password_is_known_in_every_spelling() -> None:
 
 
 def test_a_password_that_somebody_quotes_is_taken_out_and_what_would_move_the_cursor_too() -> None:
-    said = Finding("it", FAIL, f"{SECRET} is wrong\x1b[2J", f"change {SECRET}")
+    said = CheckFinding("it", FAIL, f"{SECRET} is wrong\x1b[2J", f"change {SECRET}")
 
     found = _safe(said, f"amqp://me:{SECRET}@host/")
 
@@ -235,7 +235,7 @@ def test_an_s3_that_somebody_asks_about_may_name_its_bucket() -> None:
     assert (bare.url, bare.name) == ("s3+https://host", "")
 
 
-def found_in(**environment: str) -> dict[str, Service | Finding]:
+def found_in(**environment: str) -> dict[str, Service | CheckFinding]:
     return {each.what: each for each in services(Configuration(environment=environment))}
 
 
@@ -260,7 +260,7 @@ def test_every_service_that_is_configured_is_found_wherever_it_was_and_under_its
     both = found["polling database, events database"]
     assert isinstance(both, Service)
     assert both.setting == ("events", "database")  # so that its revision is looked at
-    assert {each.state for each in found.values() if isinstance(each, Finding)} == {UNSET}
+    assert {each.state for each in found.values() if isinstance(each, CheckFinding)} == {UNSET}
     assert "sequence rows" in found
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from events_commands import Place, consuming, ended, place_at, proven, said, status_with, until_done
+from events_commands import Place, consuming, ended, own_place, proven, said, status_with, until_done
 from events_servers import PrivateServer, private
 from services.postgres import POSTGRES
-from services.rabbitmq import RABBITMQ
+from services.rabbitmq_proxy import Proxy
 from services.s3 import S3
 from services.s3 import SERVICE as OBJECTS
 
 from sanderling.clock import SystemClock
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.stores.queue import QueueError
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_plan import day
@@ -43,11 +43,17 @@ async def fed(place: Place, bodies: list[bytes]) -> None:
 
 
 @asynccontextmanager
-async def away(server: PrivateServer, how: signal.Signals) -> AsyncIterator[None]:
-    """While a server is gone."""
-    await server.stop(how)
-    yield
-    await server.start()
+async def away(server: PrivateServer | Proxy, how: signal.Signals) -> AsyncIterator[None]:
+    """While a server is gone; a broker takes seconds of work to begin again, so only the way to it is cut."""
+    if isinstance(server, Proxy):
+        server.refuses = True
+        server.cut()
+        yield
+        server.refuses = False
+    else:
+        await server.stop(how)
+        yield
+        await server.start()
 
 
 def cpu(pid: int) -> float:
@@ -62,49 +68,52 @@ def events(place: Place) -> list[dict[str, object]]:
     return [line for line in lines if line["event"] != "batch_is_odd"]
 
 
-def without(word: str) -> Callable[[EventsStatus], bool]:
+def without(word: str) -> Callable[[EventsFacts], bool]:
     return lambda status: word in status.trouble
 
 
 @pytest.mark.timeout(300)
-def test_servers_that_go_and_come_back_cost_nothing_but_time(tmp_path: Path) -> None:
-    async def main(postgres: PrivateServer, rabbitmq: PrivateServer, objects: PrivateServer) -> None:
+def test_servers_that_go_and_come_back_cost_nothing_but_time(tmp_path: Path, rabbitmq: str) -> None:
+    async def main(postgres: PrivateServer, objects: PrivateServer) -> None:
         social, s3 = Social(8, day()), S3.of(objects.url)
         bodies = [social.envelope(number) for number in range(BATCHES)]
         chunks = [bodies[first : first + CHUNK] for first in range(0, BATCHES, CHUNK)]
-        plan: list[tuple[PrivateServer, signal.Signals, Callable[[EventsStatus], object]]] = [
-            (postgres, signal.SIGINT, without("postgresql:")),  # its fast shutdown
-            (objects, signal.SIGTERM, without("s3+http:")),
-            (postgres, signal.SIGQUIT, without("postgresql:")),  # its immediate one
-            (rabbitmq, signal.SIGTERM, lambda status: status.queue is None),
-            (postgres, signal.SIGKILL, without("postgresql:")),
-        ]
-        place = await place_at(tmp_path / "out", postgres.url, rabbitmq.url, s3)
-        await place.put(social, range(BATCHES))
-        async with consuming(place, "@log-format", "json") as process:
-            await place.publish(chunks[0])
-            for chunk, (server, how, noticed) in zip(chunks[1:], plan, strict=True):
-                await until_done(place, 5, process)
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(fed(place, chunk[LAST:]))
-                    async with away(server, how):
-                        # All that came before may be done by now, and who has nothing to do notices nothing.
-                        group.create_task(fed(place, chunk[:LAST]))
-                        await status_with(place, noticed, process)
-                        if server is rabbitmq:
-                            await assert_waiting_is_cheap(place, process.pid)
-            await until_done(place, BATCHES, process)
-            await status_with(place, lambda status: not status.trouble and status.queue, process)
-            process.terminate()
-            assert await ended(process) == 0, "the same one all the time"
-        await proven(place, social, range(BATCHES))
-        assert await place.dead() == []
-        depth = await place.depth()
-        assert (depth.ready, depth.taken, depth.delayed) == (0, 0, 0)
-        assert "Traceback" not in said(place)
+        async with (
+            Proxy(rabbitmq) as broker,
+            own_place(tmp_path / "out", postgres.url, broker.url, s3) as place,
+        ):
+            plan: list[tuple[PrivateServer | Proxy, signal.Signals, Callable[[EventsFacts], object]]] = [
+                (postgres, signal.SIGINT, without("postgresql:")),  # its fast shutdown
+                (objects, signal.SIGTERM, without("s3+http:")),
+                (postgres, signal.SIGQUIT, without("postgresql:")),  # its immediate one
+                (broker, signal.SIGTERM, lambda status: status.queue is None),
+                (postgres, signal.SIGKILL, without("postgresql:")),
+            ]
+            await place.put(social, range(BATCHES))
+            async with consuming(place, "@log-format", "json") as process:
+                await place.publish(chunks[0])
+                for chunk, (server, how, noticed) in zip(chunks[1:], plan, strict=True):
+                    await until_done(place, 5, process)
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(fed(place, chunk[LAST:]))
+                        async with away(server, how):
+                            # All that came before may be done by now, and who has nothing to do notices nothing.
+                            group.create_task(fed(place, chunk[:LAST]))
+                            await status_with(place, noticed, process)
+                            if server is broker:
+                                await assert_waiting_is_cheap(place, process.pid)
+                await until_done(place, BATCHES, process)
+                await status_with(place, lambda status: not status.trouble and status.queue, process)
+                process.terminate()
+                assert await ended(process) == 0, "the same one all the time"
+            await proven(place, social, range(BATCHES))
+            assert await place.dead() == []
+            depth = await place.depth()
+            assert (depth.ready, depth.taken, depth.delayed) == (0, 0, 0)
+            assert "Traceback" not in said(place)
 
-    with private(POSTGRES) as postgres, private(RABBITMQ) as rabbitmq, private(OBJECTS) as objects:
-        run(lambda: main(postgres, rabbitmq, objects))
+    with private(POSTGRES) as postgres, private(OBJECTS) as objects:
+        run(lambda: main(postgres, objects))
 
 
 async def assert_waiting_is_cheap(place: Place, pid: int) -> None:

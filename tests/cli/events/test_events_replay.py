@@ -17,7 +17,7 @@ from event_house import house
 from events_rows import event, keep, sql
 from queue_commands import Queued, at_broker
 
-from sanderling.cli.events.replay import _Line
+from sanderling.cli.progress_line import ProgressLine
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import QUEUE
 from sanderling.stores.queue import WholeQueue
@@ -219,7 +219,7 @@ def test_on_a_terminal_it_is_shown_how_far_it_is(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TERM", "xterm")
     for stream, expected in ((Terminal(), True), (StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
-        with _Line() as line:
+        with ProgressLine() as line:
             line.show("3,000 events marked")
         assert ("3,000 events marked" in stream.getvalue()) is expected
 
@@ -273,8 +273,8 @@ async def consume(folder: Path, publish: int = 0) -> tuple[int, int]:
     async with house(folder, Social(1, demo())) as here:
         await here.publish(0, publish)
         await here.consume()
-        counts = here.system.measures.counts()
-        return counts.received, counts.duplicates
+        counts = here.system.measures.counted
+        return counts["received"], counts["duplicate"]
 
 
 def test_what_is_processed_again_is_as_it_was(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from command_line import called
 
 from sanderling.cli import reach
 from sanderling.cli.options import WATCHED
-from sanderling.cli.polling.flags import Pace, PollFlags, Telling, Upstream
-from sanderling.cli.polling.place import Place
+from sanderling.cli.polling.flags import ChangeSinks, PollFlags, PollingPace, PollingUpstream
+from sanderling.cli.polling.place import PollingFolder
 from sanderling.cli.polling.summary import again
 from sanderling.cli.serving import Serving
 
@@ -171,11 +171,11 @@ def test_a_folder_that_cannot_be_is_a_message() -> None:
 
 def test_the_command_to_go_on_with_has_all_flags_and_no_secrets() -> None:
     given = PollFlags(
-        Place(out=Path("a b"), database="postgresql://me:p@s:s@db/x?schema=s&password=hush&sslpassword=hush"),
-        Upstream(trackside="http://race.example", private=True, rps=5.0),
-        Pace(set=("channelsMs=1m",)),
+        PollingFolder(out=Path("a b"), database="postgresql://me:p@s:s@db/x?schema=s&password=hush&sslpassword=hush"),
+        PollingUpstream(trackside="http://race.example", private=True, rps=5.0),
+        PollingPace(set=("channelsMs=1m",)),
         Serving(port=8090, token_file=Path("token")),
-        Telling(queue="amqp://me:hush@broker/", webhook_file=Path("hook")),
+        ChangeSinks(queue="amqp://me:hush@broker/", webhook_file=Path("hook")),
     )
 
     said = again(given, WATCHED)

@@ -14,8 +14,8 @@ from sequence_commands import begin, flags, raids, served, stored
 
 from sanderling.cli import reach
 from sanderling.cli.options import WATCHED
-from sanderling.cli.sequence.flags import CrawlFlags, Pace, Readings, Upstream
-from sanderling.cli.sequence.place import Keeping, Place
+from sanderling.cli.sequence.flags import PrometheusFlags, SequenceFlags, SequencePace, SequenceUpstream
+from sanderling.cli.sequence.place import SequenceFolder, SequenceStores
 from sanderling.cli.sequence.summary import again
 from sanderling.clock import SystemClock
 from sanderling.formats.instance import Instance, Message, encode
@@ -369,12 +369,12 @@ def test_ids_that_a_target_leaves_out_are_named(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_in_the_command_to_go_on_with(tmp_path: Path) -> None:
-    given = CrawlFlags(
-        Place(out=tmp_path),
-        Upstream(base="http://127.0.0.1:1", key_file=Path("key")),
-        Pace(begin=5, without=("knee", "slew"), workers=30),
-        Keeping(queue="amqp://me:hunter2@127.0.0.1/", rows="postgresql://me:hunter2@127.0.0.1/db"),
-        Readings(prometheus="http://me:hunter2@127.0.0.1:9090"),
+    given = SequenceFlags(
+        SequenceFolder(out=tmp_path),
+        SequenceUpstream(base="http://127.0.0.1:1", key_file=Path("key")),
+        SequencePace(begin=5, without=("knee", "slew"), workers=30),
+        SequenceStores(queue="amqp://me:hunter2@127.0.0.1/", rows="postgresql://me:hunter2@127.0.0.1/db"),
+        PrometheusFlags(prometheus="http://me:hunter2@127.0.0.1:9090"),
         store=False,
     )
 
@@ -388,17 +388,17 @@ def test_no_secret_is_in_the_command_to_go_on_with(tmp_path: Path) -> None:
 
 
 def test_rules_that_are_switched_off_are_off() -> None:
-    rules = Pace(without=("one-window", "pacing")).rules()
+    rules = SequencePace(without=("one-window", "pacing")).rules()
 
     assert (rules.guard.one_window, rules.guard.pacing, rules.guard.slew) == (False, False, True)
     assert not rules.look.pacing
-    assert Pace().rules().look.pacing
-    assert (Pace(dev=True).rules().stride, Pace(dev=True, dev_skip=0).rules().stride) == (5, 1)
+    assert SequencePace().rules().look.pacing
+    assert (SequencePace(dev=True).rules().stride, SequencePace(dev=True, dev_skip=0).rules().stride) == (5, 1)
 
 
 def test_the_limiter_never_tries_again_by_itself() -> None:
     """An id that waits for another try must not hold a worker meanwhile."""
-    limiter = Upstream().limiter(SystemClock())
+    limiter = SequenceUpstream().limiter(SystemClock())
 
     assert limiter.rules.backoff.attempts == 1
     assert limiter.rules.pace.max_rps == 250

@@ -14,7 +14,7 @@ from command_line import commands, finish, here, run, running, start
 from sequence_commands import RULES, asked, begin, flags, missed, raids, served, stored
 
 from sanderling.cli.loop import TOGETHER
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.clock import SystemClock
 from sanderling.ids import host_of
 from sanderling.limit import Feedback
@@ -149,7 +149,7 @@ def test_a_host_that_asked_us_to_stay_away_is_left_alone_by_the_next_run(tmp_pat
         async with served() as server:
             given = (*flags(tmp_path, server), *begin(server), "--until", str(server.game.first + 2))
             await here("sequence", "crawl", *given)
-            limiter, host = Upstream().limiter(SystemClock()), host_of(server.url())
+            limiter, host = SequenceUpstream().limiter(SystemClock()), host_of(server.url())
             limiter.feedback(await limiter.acquire(host), Feedback(status=429, latency=0.1, retry_after=3600.0))
             (tmp_path / "out" / "limiter.json").write_bytes(limiter.save())
             before = server.tally.asked

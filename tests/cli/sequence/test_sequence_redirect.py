@@ -6,7 +6,7 @@ from pathlib import Path
 from aiohttp import web
 
 from sanderling.cli.sequence.crawl import make_fetcher
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.clock import SystemClock
 from sanderling.outcome import Code
 
@@ -37,7 +37,7 @@ def test_a_redirect_is_an_error_and_takes_no_header_along(tmp_path: Path) -> Non
         here = web.Application()
         here.router.add_get("/{path:.*}", moved)
         first, base = await serving(here)
-        upstream = Upstream(url=f"{base}/{{id}}", id_path="id", header_file=tmp_path / "headers", private=True)
+        upstream = SequenceUpstream(url=f"{base}/{{id}}", id_path="id", header_file=tmp_path / "headers", private=True)
         clock = SystemClock()
         transport = upstream.transport(1, clock)
         async with transport.http:

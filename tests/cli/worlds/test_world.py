@@ -9,9 +9,6 @@ import pytest
 from command_line import called
 from world_commands import LAST, end, lines, running
 
-from sanderling.cli.worlds.webs import _in_a_row
-from sanderling.worlds.site import World
-
 
 def failed(*arguments: str) -> tuple[int, str, str]:
     return called("world", *arguments)
@@ -43,15 +40,6 @@ def test_hosts_are_shown_and_served_until_ctrl_c() -> None:
     (robots,) = (line.split() for line in err.splitlines() if line.startswith("robots "))
     assert robots == ["robots", "1", "1", "0", "0", "0", "1", "1"]
     assert "Traceback" not in err
-
-
-@pytest.mark.parametrize(("ports", "said"), [((9000, 9001, 9002), "{9000..9002}"), ((9000, 9001, 9003), "")])
-def test_ports_in_a_row_are_written_as_a_shell_would(ports: tuple[int, ...], said: str) -> None:
-    world = World.make(1, ordinary=3, others=())
-    names = [host.name for host in world.hosts]
-    served = world.at({name: f"http://127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)})
-
-    assert _in_a_row(served.hosts) == said
 
 
 def test_json_has_an_object_per_host_and_nothing_else() -> None:

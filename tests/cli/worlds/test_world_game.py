@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-from typing import get_args
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -11,7 +10,7 @@ import pytest
 from command_line import called
 from world_commands import LAST, end, lines, running
 
-from sanderling.cli.worlds.game import Preset
+from sanderling.cli.worlds import world
 from sanderling.worlds.game_presets import PRESETS
 
 
@@ -68,7 +67,7 @@ def test_speed_and_quota_change_the_game() -> None:
 
 
 def test_what_can_be_chosen_is_what_there_is() -> None:
-    assert get_args(Preset) == tuple(PRESETS)
+    assert world.PRESETS["game"] == tuple(PRESETS)
 
 
 def test_a_port_in_use_is_a_message_and_not_a_traceback() -> None:

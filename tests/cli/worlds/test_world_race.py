@@ -2,14 +2,13 @@
 
 import json
 import socket
-from typing import get_args
 from urllib.request import urlopen
 
 import pytest
 from command_line import called
 from world_commands import LAST, end, lines, running
 
-from sanderling.cli.worlds.race import Preset
+from sanderling.cli.worlds import world
 from sanderling.worlds.race import PRESETS
 
 
@@ -66,7 +65,7 @@ def test_speed_makes_everything_happen_sooner() -> None:
 
 
 def test_what_can_be_chosen_is_what_there_is() -> None:
-    assert get_args(Preset) == tuple(PRESETS)
+    assert world.PRESETS["race"] == tuple(PRESETS)
 
 
 def test_a_port_in_use_is_a_message_and_not_a_traceback() -> None:

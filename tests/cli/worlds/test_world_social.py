@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -18,7 +17,8 @@ import pytest
 from command_line import called, commands
 from services.s3 import S3, hello
 
-from sanderling.cli.worlds.social import FATES, Preset
+from sanderling.cli.worlds import world
+from sanderling.cli.worlds.social import FATES
 from sanderling.clock import SystemClock
 from sanderling.stores.objects import open_objects
 from sanderling.stores.queue import open_queue
@@ -112,7 +112,7 @@ def test_it_keeps_to_a_rate_and_says_how_far_it_is(tmp_path: Path, monkeypatch: 
 
 
 def test_what_can_be_chosen_is_what_there_is() -> None:
-    assert get_args(Preset) == tuple(PRESETS)
+    assert world.PRESETS["social"] == tuple(PRESETS)
 
 
 def test_the_help_has_an_example() -> None:

@@ -12,9 +12,20 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.config.file import NAME, NONE, VARIABLE, ConfigError, Configuration, Found, variables
-from sanderling.cli.config.limits import Limits, as_tables
-from sanderling.cli.config.settings import FOR_TESTS, HOME, OTHERS, PREFIX, TOP, Known, Setting, Table, known, variable
+from sanderling.cli.config.file import NAME, NONE, VARIABLE, ConfigError, Configuration, EffectiveValue, variables
+from sanderling.cli.config.limits import SharedLimits, as_tables
+from sanderling.cli.config.settings import (
+    FOR_TESTS,
+    HOME,
+    OTHERS,
+    PREFIX,
+    TOP,
+    FlagSetting,
+    KnownSettings,
+    Table,
+    known,
+    variable,
+)
 from sanderling.cli.config.template import template, toml
 from sanderling.cli.config.tokens import checked
 from sanderling.cli.replaced import old_variables
@@ -51,7 +62,7 @@ def show(
             print(printable(line) if line else "")
 
 
-def _limits(limits: Limits) -> Iterator[str]:
+def _limits(limits: SharedLimits) -> Iterator[str]:
     """What hosts share, as lines of a file."""
     for title, said in as_tables(limits).items():
         yield ""
@@ -71,7 +82,7 @@ def _tables(command: tuple[str, ...]) -> list[Table]:
     return tables
 
 
-def _rows(configuration: Configuration, table: Table, *, alone: bool) -> Iterator[tuple[Setting, Found]]:
+def _rows(configuration: Configuration, table: Table, *, alone: bool) -> Iterator[tuple[FlagSetting, EffectiveValue]]:
     """What holds in a table. Unless it is `alone`, without what a table above has said already."""
     all_known = known()
     if alone:
@@ -86,13 +97,13 @@ def _rows(configuration: Configuration, table: Table, *, alone: bool) -> Iterato
             yield setting, found
 
 
-def _line(setting: Setting, found: Found) -> str:
+def _line(setting: FlagSetting, found: EffectiveValue) -> str:
     value = _hidden(setting, found)
     said = setting.name if value is None else f"{setting.name} = {toml(value)}"
     return f"{printable(said):<50} # {printable(found.origin)}{': not set' if value is None else ''}"
 
 
-def _hidden(setting: Setting, found: Found) -> object:
+def _hidden(setting: FlagSetting, found: EffectiveValue) -> object:
     """A value as it may be shown, in its own type."""
     value = found.value
     if found.is_text:
@@ -152,7 +163,7 @@ def check(*, home: Home = None, config: Config = None) -> None:
     print(printable(f"{said}, and {len(setting)} in the environment; all well"))
 
 
-def _strangers(configuration: Configuration, all_known: Known) -> Iterator[str]:
+def _strangers(configuration: Configuration, all_known: KnownSettings) -> Iterator[str]:
     """Variables that look like settings and are none. They are no error: they may be somebody else's."""
     names = variables(all_known)
     for name in sorted(configuration.environment):

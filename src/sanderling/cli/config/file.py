@@ -17,12 +17,23 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sanderling.cli.config.lines import Lines
-from sanderling.cli.config.settings import HOME, ONCE, SHARED, TOP, Known, Setting, Table, found_words, known, variable
+from sanderling.cli.config.lines import TomlLines
+from sanderling.cli.config.settings import (
+    HOME,
+    ONCE,
+    SHARED,
+    TOP,
+    FlagSetting,
+    KnownSettings,
+    Table,
+    found_words,
+    known,
+    variable,
+)
 from sanderling.cli.replaced import old_command, old_flag, old_variables
 
 if TYPE_CHECKING:
-    from sanderling.cli.config.limits import Limits
+    from sanderling.cli.config.limits import SharedLimits
 
 NAME = "sanderling.toml"
 VARIABLE = "SANDERLING_CONFIG"
@@ -30,7 +41,7 @@ NONE = "none"  # instead of a file: that there is none
 CLOSE = 0.75  # how alike a slip of the finger is to what was meant; what is less so may be right elsewhere
 LIMITS: Table = ("limits",)  # tables of no command: what hosts share
 # What the file of this call says of them; the command that is called then asks for it.
-limits_in_force: ContextVar["Limits | None"] = ContextVar("limits", default=None)
+limits_in_force: ContextVar["SharedLimits | None"] = ContextVar("limits", default=None)
 LARGEST = 1 << 20  # bytes; what people write by hand has some thousand
 PAGES = "pages"  # the folder of a crawl of pages in a home; without one it has to be named
 IN_PAGES = {("pages.crawl", "out"), ("pages.failed", "FOLDER"), ("why", "out")}
@@ -53,7 +64,7 @@ class Value(NamedTuple):
     line: int
 
 
-class Found(NamedTuple):
+class EffectiveValue(NamedTuple):
     """What holds, and where that is from. What a variable says is text, whatever it stands for."""
 
     value: object
@@ -68,7 +79,7 @@ class File:
     name: str
     values: Mapping[tuple[Table, str], Value]
     problems: tuple[str, ...] = ()
-    limits: "Limits | None" = None  # what hosts share
+    limits: "SharedLimits | None" = None  # what hosts share
 
 
 NO_FILE = File("", {})
@@ -110,7 +121,7 @@ def read(path: Path) -> str:
         raise ConfigError(f"{path}, line {line}: found a byte that is no UTF-8, expected text in UTF-8") from None
 
 
-def parse(text: str, name: str, all_known: Known) -> File:
+def parse(text: str, name: str, all_known: KnownSettings) -> File:
     """What a text sets. Raises ConfigError if it is no TOML; what else is wrong is in the file."""
     if deep := _TOO_DEEP.search(text):
         line = text.count("\n", 0, deep.start()) + 1
@@ -121,7 +132,7 @@ def parse(text: str, name: str, all_known: Known) -> File:
         raise ConfigError(f"{name}: found brackets in brackets without end, expected a few") from None
     except ValueError as error:  # also for numbers that Python does not read
         raise ConfigError(_no_toml(str(error), text, name)) from None
-    return _Check(name, Lines(text), all_known).of(document)
+    return _Check(name, TomlLines(text), all_known).of(document)
 
 
 def _no_toml(said: str, text: str, name: str) -> str:
@@ -136,13 +147,13 @@ def _no_toml(said: str, text: str, name: str) -> str:
 class _Check:
     """Compares a document with what is known, and takes down both what it sets and what is wrong."""
 
-    def __init__(self, name: str, lines: Lines, all_known: Known) -> None:
+    def __init__(self, name: str, lines: TomlLines, all_known: KnownSettings) -> None:
         self._name = name
         self._lines = lines
         self._known = all_known
         self._values: dict[tuple[Table, str], Value] = {}
         self._problems: list[tuple[int, str]] = []
-        self._limits: Limits | None = None
+        self._limits: SharedLimits | None = None
 
     def of(self, document: Mapping[str, object]) -> File:
         self._table(TOP, (), document)
@@ -171,7 +182,7 @@ class _Check:
             else:
                 self._wrong(line, self._unknown(table, name, value))
 
-    def _setting(self, table: Table, key: str, value: Value, settings: tuple[Setting, ...]) -> None:
+    def _setting(self, table: Table, key: str, value: Value, settings: tuple[FlagSetting, ...]) -> None:
         if (table, key) in self._values:
             earlier = self._values[table, key].line
             self._wrong(
@@ -249,42 +260,42 @@ class Configuration:
         return cls(file, environment, home)
 
     @property
-    def home(self) -> Found | None:
+    def home(self) -> EffectiveValue | None:
         """The folder that holds everything, if one was named."""
-        found = self.found(TOP, HOME.name) if self.given_home is None else Found(self.given_home, "--home")
+        found = self.found(TOP, HOME.name) if self.given_home is None else EffectiveValue(self.given_home, "--home")
         # As a shell would; what is typed comes here without its ~ already.
-        return found and Found(os.path.expanduser(str(found.value)), found.origin)  # noqa: PTH111 - must not fail
+        return found and EffectiveValue(os.path.expanduser(str(found.value)), found.origin)  # noqa: PTH111 - must not fail
 
-    def found(self, table: Table, key: str, variables: tuple[str, ...] = ()) -> Found | None:
+    def found(self, table: Table, key: str, variables: tuple[str, ...] = ()) -> EffectiveValue | None:
         """What is set for a command, or for all in a table; None if nothing is. An empty variable sets nothing."""
         tables = [table[:depth] for depth in range(len(table), -1, -1)]
         for each in tables:
             name = variable(each, key)
             if self.environment.get(name) and (each == table or has(each, key)):
-                return Found(self.environment[name], name, is_text=True)
+                return EffectiveValue(self.environment[name], name, is_text=True)
         for name in variables:
             if self.environment.get(name):
-                return Found(self.environment[name], name, is_text=True)
+                return EffectiveValue(self.environment[name], name, is_text=True)
         for each in tables:
             if value := self.file.values.get((each, key)):
-                return Found(value.value, f"{self.file.name}, line {value.line}")
+                return EffectiveValue(value.value, f"{self.file.name}, line {value.line}")
         return None
 
-    def at_home(self, command: Table, key: str, default: str | None) -> Found | None:
+    def at_home(self, command: Table, key: str, default: str | None) -> EffectiveValue | None:
         """Where a folder is that nobody has named, if there is a home."""
         home = self.home
         name = PAGES if (_dotted(command), key) in IN_PAGES else default
         if home is None or name is None:
             return None
-        return Found(str(Path(str(home.value)) / name), "default, in the home")
+        return EffectiveValue(str(Path(str(home.value)) / name), "default, in the home")
 
-    def effective(self, command: Table, setting: Setting) -> Found:
+    def effective(self, command: Table, setting: FlagSetting) -> EffectiveValue:
         """What holds for a command, whoever says so."""
         found = self.home if setting is HOME else self.found(command, setting.name, setting.variables)
         if found is None and setting.kind == "path":
             default = setting.default if isinstance(setting.default, str) else None
             found = self.at_home(command, setting.name, default)
-        return found or Found(None if setting.default is ... else setting.default, "default")
+        return found or EffectiveValue(None if setting.default is ... else setting.default, "default")
 
     def wrong_variables(self) -> Iterator[str]:
         """What is wrong with variables of the environment that set something."""
@@ -304,9 +315,9 @@ def has(table: Table, key: str) -> bool:
     return key in (*SHARED, HOME.name) if table == TOP else key in known().settings(table)
 
 
-def variables(all_known: Known) -> dict[str, tuple[Setting, ...]]:
+def variables(all_known: KnownSettings) -> dict[str, tuple[FlagSetting, ...]]:
     """Every variable that sets something, and what it sets."""
-    found: dict[str, tuple[Setting, ...]] = {}
+    found: dict[str, tuple[FlagSetting, ...]] = {}
     for table in all_known.tables:
         for key, settings in all_known.settings(table).items():
             found[variable(table, key)] = settings

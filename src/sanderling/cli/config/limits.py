@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
-from sanderling.cli.config.lines import Lines
-from sanderling.cli.config.settings import Setting, found_words
+from sanderling.cli.config.lines import TomlLines
+from sanderling.cli.config.settings import FlagSetting, found_words
 from sanderling.limit import LimiterRules, PaceRules, Shared
 from sanderling.limit.sharing import SCOPES, Sharing
 
@@ -26,9 +26,9 @@ refusals = "host"                   # a 429 is the host's own, and not that of a
 """
 COST = "cost"
 SETTINGS = {
-    "rps": Setting("rps", "float", ..., ((">", 0), ("<=", 1_000_000))),
-    "hosts": Setting("hosts", "text", ..., many=True),
-    "refusals": Setting("refusals", "choice", None, choices=("shared", "host")),
+    "rps": FlagSetting("rps", "float", ..., ((">", 0), ("<=", 1_000_000))),
+    "hosts": FlagSetting("hosts", "text", ..., many=True),
+    "refusals": FlagSetting("refusals", "choice", None, choices=("shared", "host")),
 }
 OF_KIND = {"credential": ("hosts", "rps", "refusals"), "domain": ("rps", "refusals"), "ip": ("rps", "refusals")}
 # Whose a refusal is, where nothing says so. Who lives at one address may have nothing else in common.
@@ -38,7 +38,7 @@ Wrong = Callable[[int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SharedLimits:
     """What the file says, for a limiter."""
 
     shared: tuple[Shared, ...] = ()
@@ -50,7 +50,7 @@ class Limits:
         return replace(rules, shared=self.shared, scopes={**rules.scopes, **self.paces}, costs=self.costs)
 
 
-def as_tables(limits: Limits) -> dict[str, dict[str, object]]:
+def as_tables(limits: SharedLimits) -> dict[str, dict[str, object]]:
     """The limits as the tables of a file, with what holds by default."""
     tables: dict[str, dict[str, object]] = {}
     for each in limits.shared:
@@ -61,11 +61,11 @@ def as_tables(limits: Limits) -> dict[str, dict[str, object]]:
     return tables | ({"limits.cost": dict(limits.costs)} if limits.costs else {})
 
 
-def read(content: object, written: str, lines: Lines, wrong: Wrong) -> Limits:
+def read(content: object, written: str, lines: TomlLines, wrong: Wrong) -> SharedLimits:
     """The limits of a file; `wrong` is told, with its line, of all that is not as it should be."""
     if not isinstance(content, Mapping):
         wrong(lines[(written,)], f"limits: found {found_words(content)}, expected tables like [limits.credential.NAME]")
-        return Limits()
+        return SharedLimits()
     tables: dict[str, Mapping[str, object]] = {}
     for kind, inside in content.items():
         line = lines.first_in((written, kind))
@@ -83,11 +83,11 @@ def read(content: object, written: str, lines: Lines, wrong: Wrong) -> Limits:
         if (found := _shared(kind, name, settings, (written, kind, name), lines, wrong)) is not None
     ]
     paces = {f"{each.kind}/{each.name}": PaceRules.contract(rps) for each, rps in quotas}
-    return Limits(tuple(each for each, _ in quotas), paces, costs)
+    return SharedLimits(tuple(each for each, _ in quotas), paces, costs)
 
 
 def _shared(
-    kind: str, name: str, settings: object, place: tuple[str, ...], lines: Lines, wrong: Wrong
+    kind: str, name: str, settings: object, place: tuple[str, ...], lines: TomlLines, wrong: Wrong
 ) -> tuple[Shared, float] | None:
     """One quota, and its requests a second; None if something is wrong with it."""
     title = f'[limits.{kind}."{name[:60]}"]'
@@ -126,7 +126,7 @@ def _problems(kind: str, settings: Mapping[str, object]) -> Iterator[tuple[str, 
 
 
 def _costs(
-    inside: Mapping[str, object], place: tuple[str, ...], lines: Lines, wrong: Wrong
+    inside: Mapping[str, object], place: tuple[str, ...], lines: TomlLines, wrong: Wrong
 ) -> Iterator[tuple[str, float]]:
     for pattern, cost in inside.items():
         line = lines[(*place, pattern)]

@@ -19,7 +19,7 @@ _PIECE = re.compile(
 )
 
 
-class Lines:
+class TomlLines:
     """Ask it for the line of a key, by the names that lead to it."""
 
     def __init__(self, text: str) -> None:

@@ -3,17 +3,22 @@
     [events]            what commands of `events` share
     [events.consume]    what only this one has, or has otherwise
 
-Which there are is in `settings_known.py`, so that a file can be checked without importing every command.
+Which there are is in `settings_known.json`, so that a file can be checked without importing every command;
+`tools/settings_write.py` writes it.
 """
 
+import json
 import os
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 Table = tuple[str, ...]
 
+FILE = Path(__file__).with_name("settings_known.json")
 TOP: Table = ()
 PREFIX = "SANDERLING"
 # What the top of a file has besides `home`: what every command that runs for a while shares.
@@ -54,7 +59,7 @@ _TRUE, _FALSE = ("1", "t", "true", "y", "yes"), ("0", "f", "false", "n", "no")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class FlagSetting:
     """One flag: what it may be set to, and what it is otherwise."""
 
     name: str
@@ -140,7 +145,9 @@ def found_words(value: object, *, shown: bool = False) -> str:
     return "a date or a time"
 
 
-HOME = Setting("home", "path", None, help="The folder for all that is kept on this machine, unless a flag says where.")
+HOME = FlagSetting(
+    "home", "path", None, help="The folder for all that is kept on this machine, unless a flag says where."
+)
 
 
 def variable(table: Table, key: str) -> str:
@@ -154,14 +161,14 @@ def is_setting(command: Table, key: str) -> bool:
     return key in SHARED or (command[0] not in CALLS and not once)
 
 
-class Known:
+class KnownSettings:
     """All settings, by table."""
 
-    def __init__(self, commands: Mapping[Table, Mapping[str, Setting]]) -> None:
+    def __init__(self, commands: Mapping[Table, Mapping[str, FlagSetting]]) -> None:
         self.commands = commands
         self.tables: dict[Table, None] = {TOP: None}
         self._below: dict[Table, list[Table]] = defaultdict(list)
-        self._settings: dict[Table, dict[str, tuple[Setting, ...]]] = {}
+        self._settings: dict[Table, dict[str, tuple[FlagSetting, ...]]] = {}
         for command in commands:
             for depth in range(1, len(command) + 1):
                 self.tables.setdefault(command[:depth])
@@ -172,14 +179,14 @@ class Known:
         """The commands that a table holds for; a command holds for itself."""
         return [table] if table in self.commands else self._below[table]
 
-    def settings(self, table: Table) -> dict[str, tuple[Setting, ...]]:
+    def settings(self, table: Table) -> dict[str, tuple[FlagSetting, ...]]:
         """What a table may have: for each key, all that it sets at once.
 
         A name that is a command is that command's table, and nothing else.
         """
         if table in self._settings:
             return self._settings[table]
-        found: dict[str, dict[Setting, None]] = defaultdict(dict)
+        found: dict[str, dict[FlagSetting, None]] = defaultdict(dict)
         for command in self.below(table):
             for key, setting in self.commands[command].items():
                 if (table != TOP or key in SHARED) and (*table, key) not in self.tables:
@@ -200,7 +207,7 @@ class Known:
                 return table
         return command
 
-    def placed(self, table: Table) -> dict[str, Setting]:
+    def placed(self, table: Table) -> dict[str, FlagSetting]:
         """What is best set there."""
         found = {HOME.name: HOME} if table == TOP else {}
         for command in self.below(table):
@@ -211,15 +218,27 @@ class Known:
 
 
 @cache
-def known() -> Known:
+def known() -> KnownSettings:
     """All settings that there are."""
-    # Here and not at the top: without a file nobody asks.
-    from sanderling.cli.config.settings_known import COMMANDS, SETTINGS  # noqa: PLC0415
-
-    made = {name: Setting(name.partition("/")[0], *rest) for name, rest in SETTINGS.items()}
-    return Known(
+    document = json.loads(FILE.read_bytes())
+    made = {name: _read_setting(name, fields) for name, fields in document["settings"].items()}
+    return KnownSettings(
         {
             tuple(command.split(".")): {made[name].name: made[name] for name in names.split()}
-            for command, names in COMMANDS.items()
+            for command, names in document["commands"].items()
         }
+    )
+
+
+def _read_setting(name: str, fields: Mapping[str, Any]) -> FlagSetting:
+    default = fields.get("default", ...)
+    return FlagSetting(
+        name=name.partition("/")[0],
+        kind=fields["kind"],
+        default=tuple(default) if isinstance(default, list) else default,
+        bounds=tuple((sign, bound) for sign, bound in fields.get("bounds", ())),
+        choices=tuple(fields.get("choices", ())),
+        many=fields.get("many", False),
+        variables=tuple(fields.get("variables", ())),
+        help=fields["help"],
     )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from sanderling.cli.config.limits import EXAMPLE
-from sanderling.cli.config.settings import TOP, Known, Setting, Table, variable
+from sanderling.cli.config.settings import TOP, FlagSetting, KnownSettings, Table, variable
 
 HEAD = """\
 # Settings of sanderling. Take away the # before a line to set it.
@@ -25,7 +25,7 @@ TAIL = """
 """
 
 
-def template(all_known: Known) -> str:
+def template(all_known: KnownSettings) -> str:
     """The text of the file."""
     head = HEAD.format(example=variable(COMMAND, KEY), table=".".join(COMMAND), key=KEY)
     limits = "".join(f"#     {line}\n" if line else "#\n" for line in EXAMPLE.splitlines())
@@ -34,7 +34,7 @@ def template(all_known: Known) -> str:
     )
 
 
-def _lines(all_known: Known, table: Table) -> Iterator[str]:
+def _lines(all_known: KnownSettings, table: Table) -> Iterator[str]:
     if table != TOP:
         yield ""
         yield f"# {'sanderling ' + ' '.join(table)}{'' if table in all_known.commands else ': what its commands share'}"
@@ -45,13 +45,13 @@ def _lines(all_known: Known, table: Table) -> Iterator[str]:
         yield f"#{key} = {toml(_example(setting))}"
 
 
-def _by_default(setting: Setting) -> str:
+def _by_default(setting: FlagSetting) -> str:
     if setting.default is ...:
         return " It has to be given."
     return " Not set by default; for example:" if setting.default is None else ""
 
 
-def _example(setting: Setting) -> object:
+def _example(setting: FlagSetting) -> object:
     """The default, or where there is none something that could stand there."""
     if setting.default is not None and setting.default is not ...:
         return setting.default

@@ -7,7 +7,7 @@ from pathlib import Path
 from cyclopts import Argument, ArgumentCollection, Token
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.config.file import ConfigError, Configuration, Found, limits_in_force
+from sanderling.cli.config.file import ConfigError, Configuration, EffectiveValue, limits_in_force
 from sanderling.cli.config.settings import HOME, Table, is_setting, variable
 from sanderling.cli.everywhere import Everywhere
 from sanderling.cli.replaced import old_variables
@@ -69,7 +69,7 @@ def _folder(flag: Argument) -> str | None:
     return None if not isinstance(default, Path) or default.is_absolute() else str(default)
 
 
-def _give(flag: Argument, found: Found | None) -> None:
+def _give(flag: Argument, found: EffectiveValue | None) -> None:
     """Let a flag have what was found, and nothing else; what is empty is as if it were not there."""
     flag.tokens = []
     if found is None:
@@ -81,7 +81,7 @@ def _give(flag: Argument, found: Found | None) -> None:
             flag.append(Token(keyword=flag.name, value=str(value), source=found.origin, index=index))
 
 
-def _values(flag: Argument, found: Found) -> Iterable[object]:
+def _values(flag: Argument, found: EffectiveValue) -> Iterable[object]:
     if found.is_text:
         return flag.env_var_split(str(found.value))
     values = found.value if isinstance(found.value, list) else [found.value]

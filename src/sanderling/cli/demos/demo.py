@@ -1,13 +1,16 @@
 """`sanderling demo`: a system at work against simulated hosts."""
 
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
+from sanderling.cli.demos.shell import run_demo
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.options import DEFAULT, Options
 
@@ -15,7 +18,7 @@ Demo = Literal["house", "pages", "sequence", "repos", "polling", "events", "limi
 WATCHED = ("out", "json", "metrics-port")
 TAKES = {
     "house": ("out", "json", "seconds", "port", "keep-open"),
-    "pages": ("out", "speed", "metrics-port"),
+    "pages": (*WATCHED, "speed"),
     "limiter": ("json", "seconds", "speed", "metrics-port"),
 }
 
@@ -44,53 +47,21 @@ def demo(  # noqa: PLR0913 - a flag each
     options: Options = DEFAULT,
 ) -> None:
     """Run one of the demos."""
-    given = {"out": out, "seconds": seconds, "speed": speed, "port": port, "keep-open": keep_open or None}
-    given |= {"json": json or None, "metrics-port": options.metrics_port}
-    for flag, value in given.items():
-        if value is not None and flag not in TAKES.get(name, WATCHED):
+    given: dict[str, Any] = {"seconds": seconds, "speed": speed, "port": port, "keep-open": keep_open or None}
+    given = {flag: value for flag, value in given.items() if value is not None}
+    others = {"out": out is not None, "json": json, "metrics-port": options.metrics_port is not None}
+    for flag in (*given, *(flag for flag, typed in others.items() if typed)):
+        if flag not in TAKES.get(name, WATCHED):
             raise CommandError(f"--{flag} is nothing that the demo {name} takes; see: sanderling demo --help", code=2)
-    home = home_of(configured())
     # Each is imported only when it is run: it needs much that the others do not.
+    module = import_module(f"sanderling.cli.demos.{name}")
+    work = partial(module.run, as_json=json, **{flag.replace("-", "_"): value for flag, value in given.items()})
+    usual = "sanderling-demo" if name == "house" else f"sanderling-demo-{name}"
+    folder = out or home_of(configured()) / usual
     match name:
-        case "house":
-            from sanderling.cli.demos import house  # noqa: PLC0415
-
-            house.demo_house(out or home / house.OUT, seconds or house.SECONDS, port, keep_open=keep_open, as_json=json)
-        case "pages":
-            from sanderling.cli.demos import pages  # noqa: PLC0415
-
-            pages.demo_pages(out or home / pages.OUT, options, speed or 1.0)
         case "limiter":
-            from sanderling.cli.demos.limiter import SECONDS, SPEED, demo_limiter  # noqa: PLC0415
-
-            demo_limiter(seconds or SECONDS, speed or SPEED, options, as_json=json)
+            work(options)
+        case "house":
+            work(folder)
         case _:
-            _run(name, out, home, options, as_json=json)
-
-
-def _run(
-    name: Literal["sequence", "repos", "polling", "events"],
-    out: Path | None,
-    home: Path,
-    options: Options,
-    *,
-    as_json: bool,
-) -> None:
-    """Run the demo of a system, which is shown and proved."""
-    match name:
-        case "sequence":
-            from sanderling.cli.demos import sequence  # noqa: PLC0415
-
-            sequence.demo_sequence(out or home / sequence.OUT, options, as_json=as_json)
-        case "repos":
-            from sanderling.cli.demos import repos  # noqa: PLC0415
-
-            repos.demo_repos(out or home / repos.OUT, options, as_json=as_json)
-        case "polling":
-            from sanderling.cli.demos import polling  # noqa: PLC0415
-
-            polling.demo_polling(out or home / polling.OUT, options, as_json=as_json)
-        case "events":
-            from sanderling.cli.demos import events  # noqa: PLC0415
-
-            events.demo_events(out or home / events.OUT, options, as_json=as_json)
+            run_demo(name, folder, partial(work, folder, options))

@@ -11,24 +11,28 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sanderling.cli.command_error import CommandError
-from sanderling.cli.demos.folder import make_room, mark
+from sanderling.cli.demos.events_report import (
+    HOUR,
+    LABELS,
+    EventsReport,
+    Numbers,
+    describe_extremes,
+    gather,
+    picture,
+)
+from sanderling.cli.demos.shell import DemoEnd, next_steps
 from sanderling.cli.events.consume import run_events, wait_until_empty
-from sanderling.cli.events.flags import ConsumeFlags, Reading
-from sanderling.cli.events.numbers import HOUR, LABELS, Numbers, gather
-from sanderling.cli.events.place import KNOWN, OWN_LETTERS, Folder
-from sanderling.cli.events.report import Report, told
-from sanderling.cli.events.report_svg import svg
-from sanderling.cli.loop import explain_end, run
+from sanderling.cli.events.flags import AnalysisFlags, ConsumeFlags
+from sanderling.cli.events.place import OWN_LETTERS, EventsFolder
 from sanderling.cli.options import Options
 from sanderling.cli.report_screen import fitting
-from sanderling.cli.running import Ran
 from sanderling.cli.screen import Drawing
-from sanderling.cli.worlds.social import Crawler
+from sanderling.cli.worlds.social import SimulatedCrawler
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import DATABASE
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.events.system import EventsSystem
+from sanderling.observe.report import Report as SystemReport
 from sanderling.stores.durable import plainly, sync_folder, write_new
 from sanderling.stores.topic import QueueTopic
 from sanderling.words import count, duration
@@ -39,8 +43,6 @@ from sanderling.worlds.social_market import MarketRules
 from sanderling.worlds.social_plan import SocialRules
 from sanderling.worlds.social_truth import BatchFate
 
-OUT = Path("sanderling-demo-events")
-COMMAND = "sanderling demo events"
 REPORT = "report.svg"
 SEED = 1  # the same day each time, so that what one person sees another can look for
 BATCHES = 280
@@ -73,57 +75,47 @@ class DayClock(SystemClock):
         return self.at
 
 
-def demo_events(out: Path, options: Options, *, as_json: bool) -> None:
+async def run(out: Path, options: Options, *, as_json: bool) -> DemoEnd:
     """Consume a simulated day of batches as they come: every item ends in one row, and a report says what was said."""
-    make_room(out, COMMAND, "--out")
-    mark(out, COMMAND)
-    with explain_end(COMMAND, KNOWN):
-        stopped = run(_run(out, options, as_json=as_json))
-    if stopped:
-        raise KeyboardInterrupt
-
-
-async def _run(out: Path, options: Options, *, as_json: bool) -> bool:
-    """Publish, consume, prove, tell; whether somebody stopped it."""
     today = SystemClock().wall() // DAY * DAY
     social = Social(SEED, small_day(), began=today - DAY)
-    day = Publishing(social, DayClock(social.began))
+    day = DayPublisher(social, DayClock(social.began))
     screen = fitting(json=as_json, logs=options.log_format is not None)
-    flags = ConsumeFlags(Folder(out=out), metrics_port=None)
+    flags = ConsumeFlags(EventsFolder(out=out), metrics_port=None)
     screen.note("A simulated day of social media on this machine; nothing leaves it.")
-    ran = await run_events(flags, Reading().analyser(), options, day.clock, screen, until=day.run)
+    ran = await run_events(flags, AnalysisFlags().analyser(), options, day.clock, screen, until=day.run)
     # Whoever ends it early ends it in the middle of something.
     proof = await _prove(flags, day, complete=day.over)
     names = {each.id: each.brand.name for each in social.projects} | {"": "test searches"}
     async with flags.rows.opened(flags.folder) as store:
         numbers = await gather(store, names, social.began, round(DAY / HOUR))
-    await asyncio.to_thread(_write, out / REPORT, svg(numbers, "A simulated day of social media"))
-    story = Story(ran, proof, numbers, min((each.id for each in social.projects), key=len))
-    screen.end(story.lines(out), story.document(out))
-    if not proof.ok:
-        raise CommandError("what is stored is not what it should be; please tell us")
-    return ran.stopped
+    said = [f"{count(numbers.posts, 'post')}, {count(numbers.errors, 'error')}.", *describe_extremes(numbers)]
+    svg = picture(EventsReport(numbers), "A simulated day of social media", said)
+    await asyncio.to_thread(_write, out / REPORT, svg)
+    document = _document(ran.last, proof, numbers) | {"report": str(out / REPORT), "out": str(out)}
+    lines = _describe(ran.last, proof, numbers, out, min((each.id for each in social.projects), key=len))
+    return DemoEnd(screen, lines, document, proof.ok, ran.stopped)
 
 
-def _write(path: Path, picture: str) -> None:
+def _write(path: Path, text: str) -> None:
     with plainly(path):
-        write_new(path, [picture.encode()])
+        write_new(path, [text.encode()])
         sync_folder(path.parent)
 
 
 @dataclass(slots=True)
-class Publishing:
+class DayPublisher:
     """The crawler, which publishes while others consume."""
 
     social: Social
     clock: DayClock
-    crawler: Crawler | None = None
+    crawler: SimulatedCrawler | None = None
     over: bool = False
 
     async def run(self, system: EventsSystem) -> None:
         """Publish the day bit by bit, and return when all of it is consumed."""
         at, letters = system.stations, OWN_LETTERS
-        self.crawler = Crawler(self.social, at.objects, QueueTopic({letters.routing_key: at.queue}), letters)
+        self.crawler = SimulatedCrawler(self.social, at.objects, QueueTopic({letters.routing_key: at.queue}), letters)
         real = SystemClock()
         began = real.now()
         for delivery in self.social.deliveries(BATCHES):
@@ -136,11 +128,8 @@ class Publishing:
         self.over = True
 
 
-# Proof.
-
-
 @dataclass(frozen=True, slots=True)
-class Proof:
+class EventsProof:
     """What is stored, beside what the crawler knows of its own batches."""
 
     complete: bool  # whether all was published and consumed; otherwise what is not there may have been to come
@@ -166,7 +155,7 @@ class Proof:
 Key = tuple[object, ...]
 
 
-class Truth:
+class ExpectedRows:
     """The rows that must come of some messages, by their keys, and the messages of which nothing can."""
 
     def __init__(self) -> None:
@@ -190,15 +179,15 @@ class Truth:
                 self.errors.add((truth.event_id, place, item.code))
 
 
-async def _prove(flags: ConsumeFlags, day: Publishing, *, complete: bool) -> Proof:
+async def _prove(flags: ConsumeFlags, day: DayPublisher, *, complete: bool) -> EventsProof:
     """Compare what is stored with what was published, key by key."""
-    truth = Truth()
+    truth = ExpectedRows()
     for delivery in islice(day.social.deliveries(BATCHES), day.crawler.sent if day.crawler else 0):
         truth.add(day.social, delivery)
     async with flags.letters.opened(flags.folder, SystemClock()) as queue:
         buried = Counter(each.body for each in await queue.dead(DEAD))
     posts, errors = await asyncio.to_thread(_stored, flags.folder.out / DATABASE)
-    return compared(truth, posts, errors, buried, complete=complete)
+    return compare(truth, posts, errors, buried, complete=complete)
 
 
 def _stored(path: Path) -> tuple[list[Key], list[Key]]:
@@ -207,13 +196,13 @@ def _stored(path: Path) -> tuple[list[Key], list[Key]]:
         return posts, db.execute("SELECT event_id, item_index, error_code FROM crawl_errors").fetchall()
 
 
-def compared(
-    truth: Truth, posts: Sequence[Key], errors: Sequence[Key], buried: Counter[bytes], *, complete: bool
-) -> Proof:
+def compare(
+    truth: ExpectedRows, posts: Sequence[Key], errors: Sequence[Key], buried: Counter[bytes], *, complete: bool
+) -> EventsProof:
     """The proof, of what is there."""
     there = set(posts), set(errors)
     due = truth.posts, truth.errors
-    return Proof(
+    return EventsProof(
         complete=complete,
         items=truth.items,
         posts=len(truth.posts),
@@ -228,76 +217,61 @@ def compared(
     )
 
 
-# Words.
+def _document(last: SystemReport[EventsFacts], proof: EventsProof, numbers: Numbers) -> dict[str, Any]:
+    return {
+        "ok": proof.ok,
+        "seconds": round(last.process.seconds, 3),
+        "batches": last.facts.batches,
+        "messages": last.facts.messages.processed + last.facts.messages.failed,
+        "duplicates": last.facts.messages.duplicates,
+        "posts": numbers.posts,
+        "errors": numbers.errors,
+        "sentiments": {label: sum(getattr(each, label) for each in numbers.hours) for label in LABELS},
+        "not_read": numbers.unread,
+        "categories": dict(numbers.categories),
+        "hours": [each._asdict() for each in numbers.hours],
+        "projects": [each._asdict() for each in numbers.projects],
+        "proof": asdict(proof),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """What happened."""
+def _describe(
+    last: SystemReport[EventsFacts], proof: EventsProof, numbers: Numbers, out: Path, project: str
+) -> Iterator[str | Drawing]:
+    yield ""
+    how = "Consumed a simulated day" if proof.complete else "Ended early: consumed a part of a simulated day"
+    items = count(last.facts.posts + last.facts.errors, "item")
+    yield f"{how} in {duration(last.process.seconds)}: {last.facts.batches:,} batches of {items}."
+    yield ""
+    yield EventsReport(numbers)
+    yield from describe_extremes(numbers)
+    yield from describe_proof(proof)
+    yield f"The plots as a picture: {out / REPORT}"
+    where = shlex.quote(str(out))
+    commands = {
+        f"sanderling status {where}": "how it stood",
+        f"sanderling dead list {where}": "what was given up, and why",
+        f"sanderling events consume --port 8080 --out {where}": "the API",
+        f"curl '127.0.0.1:8080/api/v1/analytics/posts?project_id={project}'": "asked from another terminal",
+    }
+    yield from next_steps("To try next:", commands)
 
-    ran: Ran[EventsStatus]
-    proof: Proof
-    numbers: Numbers
-    project: str  # that there are posts of
 
-    def document(self, out: Path) -> dict[str, Any]:
-        """What `--json` prints."""
-        last, numbers = self.ran.last, self.numbers
-        return {
-            "ok": self.proof.ok,
-            "seconds": round(last.seconds, 3),
-            "batches": last.batches,
-            "messages": last.processed + last.failed,
-            "duplicates": last.duplicates,
-            "posts": numbers.posts,
-            "errors": numbers.errors,
-            "sentiments": {label: sum(getattr(each, label) for each in numbers.hours) for label in LABELS},
-            "not_read": numbers.unread,
-            "categories": dict(numbers.categories),
-            "hours": [each._asdict() for each in numbers.hours],
-            "projects": [each._asdict() for each in numbers.projects],
-            "proof": asdict(self.proof),
-            "report": str(out / REPORT),
-            "out": str(out),
-        }
-
-    def lines(self, out: Path) -> Iterator[str | Drawing]:
-        """The same as lines and plots; lines that are indented must not be broken."""
-        last = self.ran.last
-        yield ""
-        how = "Consumed a simulated day" if self.proof.complete else "Ended early: consumed a part of a simulated day"
-        yield f"{how} in {duration(last.seconds)}: {last.batches:,} batches of {count(last.items, 'item')}."
-        yield ""
-        yield Report(self.numbers)
-        yield from told(self.numbers)
-        yield ""
-        yield from self._proven()
-        yield ""
-        yield f"The plots as a picture: {out / REPORT}"
-        yield "To see how it stood, and what was given up and why; and the API, to be asked from another terminal:"
-        yield ""
-        where = shlex.quote(str(out))
-        yield f"    sanderling status {where}"
-        yield f"    sanderling dead list {where}"
-        yield f"    sanderling events consume --port 8080 --out {where}"
-        yield f"    curl '127.0.0.1:8080/api/v1/analytics/posts?project_id={self.project}'"
-        yield ""
-
-    def _proven(self) -> Iterator[str]:
-        proof = self.proof
-        if proof.complete:
-            yield (
-                f"The crawler published {count(proof.items, 'item')} that can be read. They must be {proof.posts:,} "
-                f"posts, each once for a project however often it found it, and {proof.errors:,} errors: "
-                f"{proof.lost or 'none'} of these rows are missing, {proof.twice or 'none'} are there twice, and "
-                f"{proof.strangers or 'no'} others are there."
-            )
-        else:
-            yield (
-                f"Of the rows that are there {proof.twice or 'none'} are there twice, and {proof.strangers or 'none'} "
-                "are none that the crawler knows of."
-            )
+def describe_proof(proof: EventsProof) -> Iterator[str]:
+    """What is stored, in words."""
+    if proof.complete:
         yield (
-            f"{count(proof.again, 'message')} came a second time and changed nothing. {proof.buried:,} of "
-            f"{proof.unreadable:,} that nobody can read are among the dead, with the reason."
+            f"The crawler published {count(proof.items, 'item')} that can be read. They must be {proof.posts:,} "
+            f"posts, each once for a project however often it found it, and {proof.errors:,} errors: "
+            f"{proof.lost or 'none'} of these rows are missing, {proof.twice or 'none'} are there twice, and "
+            f"{proof.strangers or 'no'} others are there."
         )
+    else:
+        yield (
+            f"Of the rows that are there {proof.twice or 'none'} are there twice, and {proof.strangers or 'none'} "
+            "are none that the crawler knows of."
+        )
+    yield (
+        f"{count(proof.again, 'message')} came a second time and changed nothing. {proof.buried:,} of "
+        f"{proof.unreadable:,} that nobody can read are among the dead, with the reason."
+    )

@@ -24,13 +24,15 @@ from rich.text import Text
 
 from sanderling.cli import screen as screens
 from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_line import as_called
 from sanderling.cli.dashboard import dashboard_beside
-from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.demos.house_children import Child, Children, children_in
-from sanderling.cli.demos.house_report import Report, proved, said, waiting
-from sanderling.cli.demos.house_worlds import EVENTS, JOBS, ORDER, Publishing, Worlds, served
+from sanderling.cli.demos.house_report import HouseReport, has_said, prove, waiting
+from sanderling.cli.demos.house_worlds import EVENTS, JOBS, ORDER, HousePublisher, HouseWorlds, serve_worlds
+from sanderling.cli.demos.shell import WRONG, make_room, mark_folder
 from sanderling.cli.events.place import KNOWN
-from sanderling.cli.loop import explain_end, run, stop_on_signals
+from sanderling.cli.loop import explain_end, stop_on_signals
+from sanderling.cli.loop import run as run_loop
 from sanderling.cli.status import house_in
 from sanderling.cli.top import top
 from sanderling.cli.top.view import Look
@@ -39,26 +41,24 @@ from sanderling.observe import logs
 from sanderling.web.dashboard import PORT
 from sanderling.words import printable
 
-OUT = Path("sanderling-demo")
 COMMAND = "sanderling demo house"
-SECONDS = 28.0
 BETWEEN = 0.4  # seconds between two that are begun: each takes a core for a second
 FIRST, ALL = 8.0, 12.0  # seconds for events, and for all, to say something; then it goes on without
 DRAIN, LOOK = 10.0, 0.2  # seconds for events to take what is left, and between two looks
 
 
-def demo_house(out: Path, seconds: float, port: int | None, *, keep_open: bool, as_json: bool) -> None:
+def run(out: Path, *, as_json: bool, seconds: float = 28.0, port: int | None = None, keep_open: bool = False) -> None:
     """Run all five systems together for a while, show them, and prove what came of it."""
-    make_room(out, COMMAND, "--out")
-    mark(out, COMMAND)
+    make_room(out, "house")
+    mark_folder(out, "house")
     logs.configure(None, "error")  # what goes wrong is in the picture
     house = House(out, seconds, port, SystemClock(), as_json, keep_open)
     with explain_end(COMMAND, KNOWN):
-        found = run(house.run())
+        found = run_loop(house.run())
     if found.died:
-        raise CommandError("\n".join(map(printable, found.mourned())))
+        raise CommandError("\n".join(map(printable, found.describe_died())))
     if not found.proof.ok:
-        raise CommandError("what is stored is not what it should be; please tell us")
+        raise CommandError(WRONG)
     if house.stopped:
         raise KeyboardInterrupt
 
@@ -79,14 +79,14 @@ class House:
     patience: asyncio.Timeout | None = None  # while it is shown
     died: list[Child] = field(default_factory=list)
 
-    async def run(self) -> Report:
+    async def run(self) -> HouseReport:
         """Run it; says what came of it, after having told people."""
         async with (
-            served(self.home, self.clock) as worlds,
+            serve_worlds(self.home, self.clock) as worlds,
             self._dashboard() as address,
             children_in(self.home) as children,
         ):
-            publishing = Publishing(self.home, self.clock)
+            publishing = HousePublisher(self.home, self.clock)
             async with asyncio.TaskGroup() as group:
                 group.create_task(publishing.run())
                 beginning = group.create_task(self._begin(worlds, children, group))
@@ -118,12 +118,12 @@ class House:
 
     # While it runs.
 
-    async def _begin(self, worlds: Worlds, children: Children, group: asyncio.TaskGroup) -> None:
+    async def _begin(self, worlds: HouseWorlds, children: Children, group: asyncio.TaskGroup) -> None:
         """Begin one after the other; who hands on to events waits until that is there."""
         commands = worlds.commands(self.home)
         for name in ORDER:
             until = self.clock.now() + (FIRST if name in JOBS else BETWEEN)
-            while self.clock.now() < until and not (self.ending or (name in JOBS and said(self.home / EVENTS))):
+            while self.clock.now() < until and not (self.ending or (name in JOBS and has_said(self.home / EVENTS))):
                 await self.clock.sleep(LOOK)
             if self.ending:
                 return
@@ -133,7 +133,7 @@ class House:
     async def _time(self) -> None:
         """Look no longer when the time is over, which counts from when all have said something."""
         until = self.clock.now() + ALL
-        while self.clock.now() < until and not all(said(self.home / name) for name in ORDER):
+        while self.clock.now() < until and not all(has_said(self.home / name) for name in ORDER):
             await self.clock.sleep(LOOK)
         self.over = self.clock.now() + self.seconds
         await self.clock.sleep(self.seconds)
@@ -142,7 +142,7 @@ class House:
     async def _guard(self, child: Child) -> None:
         """End everything if one ends that was not told to, and has not come to the end of its work."""
         await child.process.wait()
-        if not child.stopped and not (child.code in (0, 1) and said(self.home / child.name, running=False)):
+        if not child.stopped and not (child.code in (0, 1) and has_said(self.home / child.name, running=False)):
             self.died.append(child)
             self._enough()
 
@@ -164,7 +164,7 @@ class House:
         if self.json:
             return Unseen()
         if console is None:
-            return Lines(address)
+            return HouseLines(address)
         return Framed(console, address, self._ends)
 
     def _ends(self) -> str:
@@ -195,20 +195,20 @@ class House:
             await children.stop([EVENTS])
         self.stopped = self.stopped or bool(came)
 
-    async def _report(self, publishing: Publishing, *, complete: bool) -> Report:
+    async def _report(self, publishing: HousePublisher, *, complete: bool) -> HouseReport:
         live = house_in(self.home, self.clock)
         await live.look()
         complete = complete and not self.stopped and not await waiting(self.home, self.clock)
-        proof = await asyncio.to_thread(proved, self.home, publishing, complete=complete)
+        proof = await asyncio.to_thread(prove, self.home, publishing, complete=complete)
         died = await asyncio.to_thread(lambda: {child.name: child.last_words() for child in self.died})
-        return Report(self.home, live.seen.found, proof, died)
+        return HouseReport(self.home, live.seen.found, proof, died)
 
-    def _tell(self, found: Report, address: str) -> None:
+    def _tell(self, found: HouseReport, address: str) -> None:
         if self.json:
             print(jsonlib.dumps(found.document(), indent=2))
             return
         width = min(100, shutil.get_terminal_size().columns)
-        for line in map(screens.ascii_of, found.lines()):
+        for line in map(screens.ascii_of, map(as_called, found.lines())):
             whole = not line or line.startswith(" ")
             print(line if whole else textwrap.fill(line, width, break_on_hyphens=False))
         if self.keep_open:
@@ -247,7 +247,7 @@ class Framed(top.Terminal):
             yield from self.view.lines(self._look, options.max_width, console.height - len(above))
 
 
-class Lines(top.Lines):
+class HouseLines(top.Lines):
     """The lines of `sanderling top`, after the address of the dashboard."""
 
     def __init__(self, address: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sanderling.cli.config.settings_known import SETTINGS
+from sanderling.cli.config.settings import known
 
 MODULE = "sanderling.cli.demos.child"
 LOGS = "logs"
@@ -18,17 +18,13 @@ PATIENCE = 10.0  # seconds for one that was told to stop
 SET = {"SANDERLING_REPOS_CRAWL_SEGMENT_SIZE": "1MB"}  # so that there are some
 TOLD = 5  # lines of what one said before it died
 LONGEST = 300  # characters of each
-# What a command may set itself by. A demo is the same for everyone.
-OTHER_VARIABLES = frozenset(name for each in SETTINGS.values() for name in each[5])
 
 
 def environment(ours: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Our environment without what sets up commands."""
-    return {
-        name: value
-        for name, value in ours.items()
-        if not name.startswith("SANDERLING_") and name not in OTHER_VARIABLES
-    }
+    """Our environment without what sets up commands: a demo is the same for everyone."""
+    settings = (each for command in known().commands.values() for each in command.values())
+    others = {name for each in settings for name in each.variables}
+    return {name: value for name, value in ours.items() if not name.startswith("SANDERLING_") and name not in others}
 
 
 @dataclass(slots=True)

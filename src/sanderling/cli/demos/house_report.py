@@ -13,55 +13,51 @@ from typing import Any
 
 import msgspec
 
-from sanderling.cli.demos.events import Truth
+from sanderling.cli.demos.events import ExpectedRows
 from sanderling.cli.demos.house_children import LOGS
-from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, Publishing
-from sanderling.cli.events.place import OWN_LETTERS, Folder
+from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, HousePublisher
+from sanderling.cli.demos.shell import next_steps
+from sanderling.cli.events.place import OWN_LETTERS, EventsFolder
+from sanderling.cli.report_words import numbers
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
-from sanderling.events.crawled import from_page
+from sanderling.events.crawl_items import from_page
 from sanderling.events.outbox import DATABASE
-from sanderling.events.status import EventsStatus
-from sanderling.jobs.status import JobStatus
+from sanderling.observe.report import Process
 from sanderling.pages import output
-from sanderling.pages.status import Status as PagesStatus
-from sanderling.polling.status import PollingStatus
-from sanderling.repos.status import RepoStatus
-from sanderling.sequence.status import SequenceStatus
 from sanderling.stores import status_file
-from sanderling.web.house import AnyStatus, Found
-from sanderling.words import count, duration, size
+from sanderling.web.house import Found
 
 Key = tuple[object, ...]
 
 # How each is used against a real API.
-NEXT = (
-    ("sanderling pages crawl https://example.org/ --out example", "crawl a site"),
-    ("sanderling sequence crawl --url 'https://example.org/{id}' --id-path id --begin 1", "follow growing ids"),
-    ("sanderling repos directory --relay https://relay.example", "then: repos crawl"),
-    ("sanderling polling run --trackside http://timing.local:8080 --private", "poll what is live"),
-    ("sanderling events consume", "batches into rows"),
-)
-FURTHER = (
-    ("sanderling init", "write a configuration, to be filled in"),
-    ("sanderling dashboard", "watch all that runs in this folder"),
-    ("sanderling demo house --seconds 300", "have more time to look around"),
-)
+NEXT = {
+    "sanderling pages crawl https://example.org/ --out example": "crawl a site",
+    "sanderling sequence crawl --url 'https://example.org/{id}' --id-path id --begin 1": "follow growing ids",
+    "sanderling repos directory --relay https://relay.example": "then: repos crawl",
+    "sanderling polling run --trackside http://timing.local:8080 --private": "poll what is live",
+    "sanderling events consume": "batches into rows",
+}
+FURTHER = {
+    "sanderling init": "write a configuration, to be filled in",
+    "sanderling dashboard": "watch all that runs in this folder",
+    "sanderling demo house --seconds 300": "have more time to look around",
+}
 
 
-class _Said(msgspec.Struct, frozen=True):
-    running: bool = True
+class _Running(msgspec.Struct, frozen=True):
+    process: Process
 
 
-def said(folder: Path, *, running: bool = True) -> bool:
+def has_said(folder: Path, *, running: bool = True) -> bool:
     """Whether a system has written down that it runs, or that it has ended."""
-    found = status_file.read_status(folder, _Said)
-    return found is not None and found.running is running
+    found = status_file.read_status(folder, _Running)
+    return found is not None and found.process.running is running
 
 
 async def waiting(home: Path, clock: Clock) -> int:
     """Messages that events has still to take, or to send."""
-    folder = Folder(out=home / EVENTS)
+    folder = EventsFolder(out=home / EVENTS)
     async with OWN_LETTERS.opened(folder, clock) as queue:
         depth = await queue.depth()
     outbox = await asyncio.to_thread(_rows, folder.out / DATABASE, "outbox", "count(*)")
@@ -78,7 +74,7 @@ def _rows(path: Path, table: str, columns: str) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class HouseProof:
     """What events has, beside what was found."""
 
     complete: bool  # whether it had the time to take all; otherwise what is not there may have been to come
@@ -95,9 +91,9 @@ class Proof:
         return not (self.strangers or self.twice or (self.complete and self.lost))
 
 
-def proved(home: Path, publishing: Publishing, *, complete: bool) -> Proof:
+def prove(home: Path, publishing: HousePublisher, *, complete: bool) -> HouseProof:
     """Compare the rows of events with what the others kept, key by key. Blocks."""
-    truth = Truth()
+    truth = ExpectedRows()
     for delivery in islice(publishing.social.deliveries(MOST_BATCHES), publishing.sent):
         truth.add(publishing.social, delivery)
     pages: set[Key] = {(PROJECT, "web", name) for name in _pages(home / PAGES / output.PAGES)}
@@ -105,7 +101,7 @@ def proved(home: Path, publishing: Publishing, *, complete: bool) -> Proof:
     reports: set[Key] = {(PROJECT, "bungie", str(number)) for (number,) in ids}
     found: list[Key] = _rows(home / EVENTS / DATABASE, "post_analytics", "project_id, platform, post_id")
     there, due = set(found), pages | reports | truth.posts
-    return Proof(
+    return HouseProof(
         complete=complete,
         pages=len(pages),
         reports=len(reports),
@@ -129,15 +125,15 @@ def _pages(path: Path) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HouseReport:
     """What happened."""
 
     home: Path
     found: Mapping[str, Found]
-    proof: Proof
+    proof: HouseProof
     died: Mapping[str, Sequence[str]]  # what those said that ended by themselves
 
-    def mourned(self) -> Iterator[str]:
+    def describe_died(self) -> Iterator[str]:
         """Who died early, and where to read more."""
         for name, words in self.died.items():
             yield f"{name} ended early; it said:"
@@ -146,10 +142,13 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
-        systems = {name: each.status for name, each in self.found.items() if each.status is not None}
+        systems = {name: each.report for name, each in self.found.items() if each.report is not None}
         return {
             "ok": self.proof.ok and not self.died,
-            "systems": {name: {"did": did(status), "seconds": _seconds(status)} for name, status in systems.items()},
+            "systems": {
+                name: {"did": numbers(report), "seconds": round(report.process.seconds, 3)}
+                for name, report in systems.items()
+            },
             "proof": asdict(self.proof),
             "died": {name: list(words) for name, words in self.died.items()},
             "out": str(self.home),
@@ -160,21 +159,15 @@ class Report:
         yield ""
         for name in sorted(ORDER):
             each = self.found.get(name)
-            status = None if each is None else each.status
-            yield f"  {name:<9} {'said nothing yet' if status is None else did(status)}"
+            report = None if each is None else each.report
+            yield f"  {name:<9} {'said nothing yet' if report is None else numbers(report)}"
         yield ""
         yield self._proven()
         yield f"The files are in {self.home}: a folder for each system, and what each said in {LOGS}."
-        yield ""
-        yield "The same against real hosts; each goes on where it was, and loses nothing when it is killed:"
-        yield ""
-        yield from _listed(NEXT)
-        yield ""
-        yield "And then:"
-        yield ""
-        home = shlex.quote(str(self.home))
-        yield from _listed((*FURTHER, (f"sanderling status --home {home}", "what became of these five")))
-        yield ""
+        again = "The same against real hosts; each goes on where it was, and loses nothing when it is killed:"
+        yield from next_steps(again, NEXT)
+        became = {f"sanderling status --home {shlex.quote(str(self.home))}": "what became of these five"}
+        yield from islice(next_steps("And then:", FURTHER | became), 1, None)  # there is an empty line already
         yield "The manual of each system is in docs/, with docs/library.md for your own code; README.md lists them."
 
     def _proven(self) -> str:
@@ -184,50 +177,3 @@ class Report:
         if not proof.complete:
             return f"Ended early: of the rows that events has, {wrong}."
         return f"Found were {found}. Events must have each once: {proof.lost or 'none'} are missing, {wrong}."
-
-
-def _listed(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
-    width = max(len(command) for command, _ in commands)
-    yield from (f"    {command:<{width}}  # {what}" for command, what in commands)
-
-
-def _seconds(status: AnyStatus) -> float:
-    return round(status.wall - status.started, 3)
-
-
-def did(status: AnyStatus) -> str:
-    """What a system did, in a line."""
-    match status:
-        case PagesStatus():
-            refused = sum(host.view.rejected for host in status.hosts)
-            return (
-                f"fetched {count(status.pages, 'page')} from {count(status.hosts_known, 'host')}, "
-                f"{size(status.bytes)}; was told to wait {count(refused, 'time')}"
-            )
-        case JobStatus():
-            return f"kept {count(status.records, 'record')} of {count(status.requests, 'request')}"
-        case SequenceStatus():
-            kept = 0 if status.store is None else status.store.stored
-            behind = "" if status.lag is None else f"; its last reports were {duration(status.lag)} old"
-            return f"asked for {count(status.asked, 'id')}, kept {count(kept, 'report')}{behind}"
-        case RepoStatus():
-            return (
-                f"archived {count(status.archived, 'repo')} with {count(status.records, 'record')} from "
-                f"{count(status.hosts_known, 'host')}, {size(status.bytes_written)}"
-            )
-        case PollingStatus():
-            return (
-                f"asked {count(status.ran, 'time')} for {count(status.targets.all, 'document')}, and saw "
-                f"{count(status.changed, 'row')} change"
-            )
-        case EventsStatus():
-            return (
-                f"took {status.batches:,} batches: {count(status.posts, 'post')}, {count(status.errors, 'error')}; "
-                f"{_mood(status)}"
-            )
-
-
-def _mood(status: EventsStatus) -> str:
-    judged = max(1, sum(status.sentiments.values()))
-    shares = {name.lower(): number / judged for name, number in status.sentiments.items()}
-    return f"{shares.get('positive', 0):.0%} well meant, {shares.get('negative', 0):.0%} not"

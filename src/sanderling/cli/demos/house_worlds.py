@@ -6,25 +6,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from random import Random
 
 from sanderling.cli.demos.events import SEED, small_day
-from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, Folder
-from sanderling.cli.worlds.social import Crawler
+from sanderling.cli.demos.pages import failing, make_web, throttling
+from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, EventsFolder
+from sanderling.cli.worlds.social import SimulatedCrawler
 from sanderling.clock import Clock
 from sanderling.worlds.game import Game, GameRules, GameServer
 from sanderling.worlds.game_schedule import Piece, ScheduleRules
 from sanderling.worlds.game_weather import WeatherRules
-from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
 from sanderling.worlds.pds import Fleet, FleetServer
 from sanderling.worlds.race import RaceDay, RaceRules, RaceServer
 from sanderling.worlds.race_day import DayRules
-from sanderling.worlds.site import SiteHost, SiteServer, World
-from sanderling.worlds.site_characters import ORDINARY
-from sanderling.worlds.site_pages import Tree
+from sanderling.worlds.site import SiteServer, World
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_day import DAY
-from sanderling.worlds.weather import Weather, fair
+from sanderling.worlds.weather import fair
 
 PAGES, SEQUENCE, REPOS, POLLING, EVENTS = "pages", "sequence", "repos", "polling", "events"
 ORDER = (EVENTS, POLLING, REPOS, SEQUENCE, PAGES)  # in which they are begun
@@ -35,9 +32,8 @@ JOBS = {PAGES: f"{PROJECT}-brand-Pages-0", SEQUENCE: f"{PROJECT}-brand-Reports-0
 
 # Pages of each host: more than half a minute takes, at eight a second to each.
 ORDINARY_HOSTS = {"library": 400, "museum": 300, "harbour": 200}
-THROTTLING, FAILING = "throttling", "failing"
-ALLOWS = 3.0  # pages a second, of the throttling host
-DOWN = (6.0, 14.0)  # seconds after the failing one was first asked
+# One allows three pages a second, the other fails from the sixth second after it was first asked to the fourteenth.
+ODD_HOSTS = {"throttling": (150, throttling(3.0)), "failing": (150, failing(6.0, 14.0))}
 
 HISTORY, RATE = 40.0, 8.0  # of the game: seconds before it is followed, and ids a second
 
@@ -50,7 +46,7 @@ MOST_BATCHES = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Worlds:
+class HouseWorlds:
     """The upstreams, as they are served."""
 
     site: SiteServer
@@ -67,9 +63,7 @@ class Worlds:
         return {
             PAGES: ["pages", "crawl", f"{first}/", *allowed, *_out(home, PAGES), *onward[PAGES], "--private"],
             SEQUENCE: ["sequence", "crawl", *game, *_out(home, SEQUENCE), *onward[SEQUENCE], "--private"],
-            REPOS: [
-                *("repos", "crawl", "--did-file", str(home / DIDS), "--private", *_out(home, REPOS)),
-            ],
+            REPOS: ["repos", "crawl", "--did-file", str(home / DIDS), "--private", *_out(home, REPOS)],
             POLLING: [
                 *("polling", "run", "--trackside", self.race.url(), *_out(home, POLLING)),
                 *("--set", "fullIntervalMs=3s", "--set", "raceIdleMs=2s", "--private"),
@@ -83,7 +77,7 @@ def _out(home: Path, name: str) -> tuple[str, str]:
 
 
 @asynccontextmanager
-async def served(home: Path, clock: Clock) -> AsyncIterator[Worlds]:
+async def serve_worlds(home: Path, clock: Clock) -> AsyncIterator[HouseWorlds]:
     """All of them, each host a port of this machine; and the list of DIDs for whoever archives repos."""
     game, day = Game(small_game(), SEED, began=clock.wall()), RaceDay(SEED, RaceRules(RACES), began=clock.wall())
     fleet = Fleet.make(SEED, HOSTS, HOSTS * REPOS_EACH, others=OTHERS)
@@ -95,26 +89,12 @@ async def served(home: Path, clock: Clock) -> AsyncIterator[Worlds]:
     ):
         lines = [f"{did} {origin}\n" for did, origin in fleets.fleet.directory()]
         await asyncio.to_thread((home / DIDS).write_text, "".join(lines))
-        yield Worlds(site, games, fleets, race)
+        yield HouseWorlds(site, games, fleets, race)
 
 
 def small_web() -> World:
     """Ordinary hosts, one that allows little and one that fails for a while."""
-    cast = {name: (pages, fair) for name, pages in ORDINARY_HOSTS.items()}
-    cast |= {THROTTLING: (150, _throttling), FAILING: (150, _failing)}
-    hosts = [
-        SiteHost(name, ORDINARY, Tree(seed=SEED, name=f"{name}.example", size=pages, origin=""))
-        for name, (pages, _) in cast.items()
-    ]
-    return World(tuple(hosts), {name: weather(Random(f"{SEED} {name}")) for name, (_, weather) in cast.items()})
-
-
-def _throttling(rng: Random) -> Weather:
-    return Weather(SimulatedHost(rng, network=0.05, quota=BucketQuota(steady(ALLOWS), depth=3.0), retry_after=2.0))
-
-
-def _failing(rng: Random) -> Weather:
-    return Weather(SimulatedHost(rng, network=0.05, failing=steps([(0.0, 0.0), (DOWN[0], 1.0), (DOWN[1], 0.0)])))
+    return make_web({name: (pages, fair) for name, pages in ORDINARY_HOSTS.items()} | ODD_HOSTS)
 
 
 def small_game() -> GameRules:
@@ -123,14 +103,14 @@ def small_game() -> GameRules:
     return GameRules(schedule, WeatherRules(latency=0.1, quota=120.0, retry_after=2.0), raids=0.3)
 
 
-class Publishing:
+class HousePublisher:
     """A crawler of social media, which hands its batches to `events` as other crawlers would."""
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self.social = Social(SEED, small_day(), began=clock.wall() // DAY * DAY - DAY)
         self.sent = 0  # messages
         self._stopped = False
-        self._folder = Folder(out=home / EVENTS)
+        self._folder = EventsFolder(out=home / EVENTS)
         self._clock = clock
 
     def stop(self) -> None:
@@ -145,7 +125,7 @@ class Publishing:
             OWN_BODIES.opened(folder) as objects,
             OWN_LETTERS.topic(folder, clock, queue) as topic,
         ):
-            crawler, began = Crawler(self.social, objects, topic), clock.now()
+            crawler, began = SimulatedCrawler(self.social, objects, topic), clock.now()
             for delivery in self.social.deliveries(MOST_BATCHES):
                 if self._stopped:
                     return

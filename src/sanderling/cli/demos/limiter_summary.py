@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from sanderling.limit import HostView, Snapshot
 from sanderling.worlds.showcase import CALLERS, Exhibit
 
-HARD_SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit; whoever breaks the lines replaces it
 NEXT = (
     "To try next: the lines of code in README.md, which put this limiter before hosts of your own; and "
     "`make bench`, which measures what you have just seen."
@@ -37,7 +36,7 @@ class HostSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class LimiterSummary:
     """All hosts, after so many of their seconds."""
 
     elapsed: float
@@ -46,11 +45,11 @@ class Summary:
     hosts: tuple[HostSummary, ...]
 
 
-def summarise(exhibits: Sequence[Exhibit], snapshot: Snapshot, elapsed: float, seconds: float) -> Summary:
+def summarise(exhibits: Sequence[Exhibit], snapshot: Snapshot, elapsed: float, seconds: float) -> LimiterSummary:
     """The summary after `elapsed` of `seconds`; hosts that were never asked are left out."""
     views = {view.host: view for view in snapshot.top}
     hosts = tuple(_host(each, views[each.name], elapsed) for each in exhibits if each.name in views)
-    return Summary(round(elapsed, 3), elapsed >= seconds, CALLERS, hosts)
+    return LimiterSummary(round(elapsed, 3), elapsed >= seconds, CALLERS, hosts)
 
 
 def _host(exhibit: Exhibit, view: HostView, elapsed: float) -> HostSummary:
@@ -76,13 +75,13 @@ def _host(exhibit: Exhibit, view: HostView, elapsed: float) -> HostSummary:
     )
 
 
-def words(summary: Summary) -> Iterator[str]:
+def describe(summary: LimiterSummary) -> Iterator[str]:
     """The summary as paragraphs."""
     if not summary.complete:
         yield f"Ended early, after {summary.elapsed:.0f} s of the hosts' time."
     for host in summary.hosts:
-        yield " ".join(STORIES[host.host](host))
-    yield NEXT
+        yield from ("", " ".join(STORIES[host.host](host)))
+    yield from ("", NEXT)
 
 
 def _quota(host: HostSummary) -> Iterator[str]:
@@ -137,4 +136,4 @@ def _refused(host: HostSummary) -> str:
 
 
 def _share(part: int, whole: int, digits: int = 1) -> str:
-    return f"{100 * part / max(1, whole):.{digits}f}{HARD_SPACE}%"
+    return f"{100 * part / max(1, whole):.{digits}f}%"

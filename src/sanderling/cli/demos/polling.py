@@ -1,33 +1,29 @@
 """`sanderling demo polling`: real polling, over real HTTP, of a simulated race day on this machine, then proof."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sanderling.apis.polled import PolledSource, Wanted
-from sanderling.cli.command_error import CommandError
-from sanderling.cli.demos.folder import make_room, mark
-from sanderling.cli.loop import explain_end, run
+from sanderling.cli.demos.shell import DemoEnd, next_steps
 from sanderling.cli.options import Options
-from sanderling.cli.polling.flags import Pace, PollFlags, Upstream
-from sanderling.cli.polling.place import Place, opened
-from sanderling.cli.polling.poll import Lateness, run_polling
+from sanderling.cli.polling.flags import PollFlags, PollingPace, PollingUpstream
+from sanderling.cli.polling.place import PollingFolder, opened
+from sanderling.cli.polling.poll import run_polling
 from sanderling.cli.polling.summary import punctuality
-from sanderling.cli.reach import KNOWN
 from sanderling.cli.report_screen import fitting
-from sanderling.cli.running import Ran
-from sanderling.clock import Clock, ScaledClock
-from sanderling.polling.status import PollingStatus
+from sanderling.clock import ScaledClock
+from sanderling.observe.report import Report
+from sanderling.polling.report import PollingFacts
 from sanderling.stores.documents import Document
-from sanderling.stores.polling import Op, PollingStore, Query
+from sanderling.stores.polling import Op, Query
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply
 from sanderling.words import count, duration
 from sanderling.worlds.race import RaceDay, RaceServer, RaceTally, demo
 
-OUT = Path("sanderling-demo-polling")
-COMMAND = "sanderling demo polling"
 SEED = 1  # the same day each time, so that what one person sees another can look for
 SPEED = 4.0  # times as fast as by the clock on the wall, races and polling alike
 AFTER = 15.0  # seconds of its own time that it goes on after the last change
@@ -36,7 +32,7 @@ Tables = dict[str, dict[str, dict[str, object]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class PollingProof:
     """What is stored, beside what the upstream says."""
 
     rows: int
@@ -51,38 +47,29 @@ class Proof:
         return not self.differ and not self.holes and self.adds_up
 
 
-def demo_polling(out: Path, options: Options, *, as_json: bool) -> None:
+async def run(out: Path, options: Options, *, as_json: bool) -> DemoEnd:
     """Poll a simulated race day: two races, each asked for every 200 ms while it is flown, and nothing is lost."""
-    make_room(out, COMMAND, "--out")
-    mark(out, COMMAND)
-    with explain_end(COMMAND, KNOWN):
-        stopped = run(_run(out, options, ScaledClock(SPEED), as_json=as_json))
-    if stopped:
-        raise KeyboardInterrupt
-
-
-async def _run(out: Path, options: Options, clock: ScaledClock, *, as_json: bool) -> bool:
-    """Serve, poll, prove, tell; whether somebody stopped it."""
+    clock = ScaledClock(SPEED)
     day = RaceDay(SEED, demo(), began=clock.wall())
     screen = fitting(json=as_json, logs=options.log_format is not None)
     async with RaceServer(day, clock) as server:
-        flags = PollFlags(Place(out=out), Upstream(trackside=server.url(), private=True, rps=200.0), Pace())
+        flags = PollFlags(
+            PollingFolder(out=out), PollingUpstream(trackside=server.url(), private=True, rps=200.0), PollingPace()
+        )
         screen.note(f"A simulated race day on this machine; nothing leaves it. Time passes {SPEED:g}x.")
-        ran, late = await run_polling(flags, options, clock, screen, until=lambda _: _wait_for_end(day, clock))
+        over = day.began + day.over + AFTER
+        ran, late = await run_polling(flags, options, clock, screen, until=lambda _: clock.sleep(over - clock.wall()))
         # Whoever ends it early ends it in the middle of something: then the upstream has gone on.
         proof = await _prove(flags, None if ran.signals else day, clock.wall())
-    story = Story(ran, late, proof, server.tally, day)
-    screen.end(story.words(out), story.document(out))
-    if not proof.ok:
-        raise CommandError("what is stored is not what it should be; please tell us")
-    return ran.stopped
+    asked = {heat.id: server.tally.paths[day.race_path(heat.id)] for heat in day.heats}
+    document = _document(ran.last, proof, server.tally, asked) | {"out": str(out)}
+    races = [] if ran.stopped else [*_describe_races(day, asked)]
+    told = [_describe_run(ran.last, server.tally, early=ran.stopped), *races, *punctuality(late)]
+    lines = ["", *told, *describe_proof(proof, early=ran.stopped), *_next(out)]
+    return DemoEnd(screen, lines, document, proof.ok, ran.stopped)
 
 
-async def _wait_for_end(day: RaceDay, clock: Clock) -> None:
-    await clock.sleep(day.over + AFTER - (clock.wall() - day.began))
-
-
-async def _prove(flags: PollFlags, day: RaceDay | None, wall: float) -> Proof:
+async def _prove(flags: PollFlags, day: RaceDay | None, wall: float) -> PollingProof:
     """Compare what is stored with its changes, and with what the upstream says now."""
     source = flags.upstream.describe()
     async with opened(flags.place, source.schema, source.name) as (store, _):
@@ -95,7 +82,7 @@ async def _prove(flags: PollFlags, day: RaceDay | None, wall: float) -> Proof:
             body = day.document("/" + url.split("/", 3)[3], wall - day.began) if day else None
             if body is not None:
                 differ += differing(rows, source.read(wanted, Reply(200, (), body, url, 0.0)))
-    return Proof(
+    return PollingProof(
         rows=sum(map(len, rows.values())),
         differ=differ,
         changes=len(numbers),
@@ -138,69 +125,46 @@ async def _replayed(store: PollingStore) -> tuple[list[int], Tables]:
     return found, {name: rows for name, rows in tables.items() if rows}
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """What happened."""
+def _document(
+    last: Report[PollingFacts], proof: PollingProof, tally: RaceTally, asked: Mapping[str, int]
+) -> dict[str, Any]:
+    return {
+        "ok": proof.ok,
+        "seconds": round(last.process.seconds / SPEED, 3),
+        "day_seconds": round(last.process.seconds, 3),
+        "requests": tally.asked,
+        "runs": last.facts.ran,
+        "missed": last.facts.missed,
+        "races": asked,
+        "proof": asdict(proof),
+    }
 
-    ran: Ran[PollingStatus]
-    late: Lateness
-    proof: Proof
-    tally: RaceTally
-    day: RaceDay
 
-    def document(self, out: Path) -> dict[str, Any]:
-        """What `--json` prints."""
-        last = self.ran.last
-        return {
-            "ok": self.proof.ok,
-            "seconds": round(last.seconds / SPEED, 3),
-            "day_seconds": round(last.seconds, 3),
-            "requests": self.tally.asked,
-            "runs": last.ran,
-            "missed": sum(last.missed.values()),
-            "races": {heat.id: self._asked(heat.id) for heat in self.day.heats},
-            "proof": asdict(self.proof),
-            "out": str(out),
-        }
+def _describe_run(last: Report[PollingFacts], tally: RaceTally, *, early: bool) -> str:
+    took = f"{duration(last.process.seconds)} of its time, {duration(last.process.seconds / SPEED)} of yours"
+    return f"{'Ended early: polled' if early else 'Polled'} a race day for {took}: {count(tally.asked, 'request')}."
 
-    def _asked(self, race: str) -> int:
-        return self.tally.paths[self.day.race_path(race)]
 
-    def words(self, out: Path) -> Iterator[str]:
-        """The same as lines; those that are indented must not be broken."""
-        last, early = self.ran.last, self.ran.stopped
-        yield ""
+def _describe_races(day: RaceDay, asked: Mapping[str, int]) -> Iterator[str]:
+    for number, heat in enumerate(day.heats, 1):
         yield (
-            f"{'Ended early: polled' if early else 'Polled'} a race day for {duration(last.seconds)} of its time, "
-            f"{duration(last.seconds / SPEED)} of yours: {count(self.tally.asked, 'request')}."
+            f"Race {number} was flown for {duration((heat.end - heat.start) / 1000)} and asked for {asked[heat.id]:,} "
+            "times: every 200 ms while it was flown, every 10 s before and after."
         )
-        if not early:
-            yield from self._races()
-        yield from punctuality(self.late)
-        yield from self._proven(early=early)
-        yield ""
-        yield "To look at the targets and settings; and to serve a larger day, to poll by hand:"
-        yield ""
-        where = shlex.quote(str(out))
-        yield f"    sanderling polling targets --out {where}"
-        yield f"    sanderling polling settings --out {where}"
-        yield "    sanderling world race --preset day"
-        yield ""
 
-    def _races(self) -> Iterator[str]:
-        for number, heat in enumerate(self.day.heats, 1):
-            flown = (heat.end - heat.start) / 1000
-            yield (
-                f"Race {number} was flown for {duration(flown)} and asked for {self._asked(heat.id):,} times: every "
-                "200 ms while it was flown, every 10 s before and after."
-            )
 
-    def _proven(self, *, early: bool) -> Iterator[str]:
-        proof = self.proof
-        numbered = f"numbered from 1 to {proof.changes:,} with {proof.holes or 'no'} holes"
-        yield (
-            f"The {count(proof.changes, 'change')}, {numbered}, {'add' if proof.adds_up else 'do not add'} up to the "
-            f"{count(proof.rows, 'row')} that are stored."
-        )
-        if not early:
-            yield f"Compared with the upstream, {proof.differ or 'none'} of these rows are other than it has them."
+def describe_proof(proof: PollingProof, *, early: bool) -> Iterator[str]:
+    """What is stored, in words."""
+    yield (
+        f"The {count(proof.changes, 'change')}, numbered from 1 to {proof.changes:,} with {proof.holes or 'no'} holes, "
+        f"{'add' if proof.adds_up else 'do not add'} up to the {count(proof.rows, 'row')} that are stored."
+    )
+    if not early:
+        yield f"Compared with the upstream, {proof.differ or 'none'} of these rows are other than it has them."
+
+
+def _next(out: Path) -> Iterator[str]:
+    where = shlex.quote(str(out))
+    commands = {f"sanderling polling targets --out {where}": "what is polled"}
+    commands[f"sanderling polling settings --out {where}"] = "how often"
+    yield from next_steps("To try next:", {**commands, "sanderling world race --preset day": "serve a larger day"})

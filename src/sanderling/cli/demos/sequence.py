@@ -11,21 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from sanderling.apis.numbered import Status
-from sanderling.cli.command_error import CommandError
-from sanderling.cli.demos.folder import make_room, mark
-from sanderling.cli.loop import explain_end, run
+from sanderling.cli.demos.shell import DemoEnd, next_steps
 from sanderling.cli.options import Options
-from sanderling.cli.reach import KNOWN
 from sanderling.cli.report_screen import fitting
-from sanderling.cli.running import Ran
 from sanderling.cli.sequence.crawl import open_state, run_crawl
-from sanderling.cli.sequence.flags import CrawlFlags, Pace, Upstream
-from sanderling.cli.sequence.place import ROWS, Place
-from sanderling.clock import Clock, ScaledClock
+from sanderling.cli.sequence.flags import SequenceFlags, SequencePace, SequenceUpstream
+from sanderling.cli.sequence.place import ROWS, SequenceFolder
+from sanderling.clock import ScaledClock
+from sanderling.observe.report import Report
 from sanderling.sequence.guard import ScalingGuardRules
+from sanderling.sequence.report import SequenceFacts
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import SequenceStatus
 from sanderling.sequence.system import SequenceRules
 from sanderling.words import count, duration
 from sanderling.worlds.game import Game, GameRules, GameServer, GameTally
@@ -34,8 +31,6 @@ from sanderling.worlds.game_presets import born_at
 from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules, TimeSpan
 from sanderling.worlds.game_weather import Contest, WeatherRules
 
-OUT = Path("sanderling-demo-sequence")
-COMMAND = "sanderling demo sequence"
 SEED = 1  # the same game each time, so that what one person sees another can look for
 SPEED = 6.0  # times as fast as by the clock on the wall, game and crawl alike
 
@@ -58,7 +53,7 @@ RULES = SequenceRules(
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class SequenceProof:
     """What was stored, beside what the game has up to the cursor."""
 
     live: int  # ids that exist
@@ -76,16 +71,6 @@ class Proof:
         return self.stored + self.later == self.raids and self.filed == self.holes and not self.strangers + self.twice
 
 
-def demo_sequence(out: Path, options: Options, *, as_json: bool) -> None:
-    """Follow a simulated game: catch up, skip a gap, wait at the head, sit out a maintenance, and lose nothing."""
-    make_room(out, COMMAND, "--out")
-    mark(out, COMMAND)
-    with explain_end(COMMAND, KNOWN):
-        stopped = run(_run(out, options, ScaledClock(SPEED), as_json=as_json))
-    if stopped:
-        raise KeyboardInterrupt
-
-
 def small_game() -> GameRules:
     """The game of the demo."""
     pieces = (Piece(-HISTORY, HISTORY + PAUSE.start, RATE), Piece(PAUSE.end, inf, RATE))
@@ -97,25 +82,24 @@ def small_game() -> GameRules:
     return GameRules(replace(plain, holes=holes), weather, raids=0.1, late=0.01, late_seconds=15.0)
 
 
-async def _run(out: Path, options: Options, clock: Clock, *, as_json: bool) -> bool:
-    """Serve, follow, prove, tell; whether somebody stopped it."""
+async def run(out: Path, options: Options, *, as_json: bool) -> DemoEnd:
+    """Follow a simulated game: catch up, skip a gap, wait at the head, sit out a maintenance, and lose nothing."""
+    clock = ScaledClock(SPEED)
     game = Game(small_game(), SEED, began=clock.wall())
     screen = fitting(json=as_json, logs=options.log_format is not None)
     async with GameServer(game, clock) as server:
-        pace = Pace(target=game.first, buffer=0, until=game.head(game.began + END), max_workers=60)
-        flags = CrawlFlags(Place(out=out), Upstream(base=server.url(), private=True), pace)
+        pace = SequencePace(target=game.first, buffer=0, until=game.head(game.began + END), max_workers=60)
+        flags = SequenceFlags(SequenceFolder(out=out), SequenceUpstream(base=server.url(), private=True), pace)
         screen.note(f"A simulated game on this machine; nothing leaves it. Time passes {SPEED:g}x.")
         ran = await run_crawl(flags, options, clock, screen, RULES)
         with open_state(flags.place) as state:
             proof = await asyncio.to_thread(_prove, game, state, out / ROWS)
-    story = Story(ran, proof, server.tally, game)
-    screen.end(story.words(out), story.document(out))
-    if not proof.ok:
-        raise CommandError("what is stored is not what it should be; please tell us")
-    return ran.stopped
+    lines = _describe(ran.last, proof, server.tally, out, complete=ran.complete)
+    document = _document(ran.last, proof, server.tally, complete=ran.complete) | {"out": str(out)}
+    return DemoEnd(screen, lines, document, proof.ok, ran.stopped)
 
 
-def _prove(game: Game, state: SequenceState, rows: Path) -> Proof:
+def _prove(game: Game, state: SequenceState, rows: Path) -> SequenceProof:
     """Compare what is stored with the game, id by id."""
     saved = state.load()
     low = saved.position.low if saved else game.first
@@ -126,7 +110,7 @@ def _prove(game: Game, state: SequenceState, rows: Path) -> Proof:
     live = set(game.ids(game.first, low))
     raids = {number for number in live if game.raid(number)}
     holes = set(range(game.first, low)) - live
-    return Proof(
+    return SequenceProof(
         live=len(live),
         raids=len(raids),
         stored=len(raids & stored),
@@ -138,75 +122,50 @@ def _prove(game: Game, state: SequenceState, rows: Path) -> Proof:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """What happened."""
+def _document(last: Report[SequenceFacts], proof: SequenceProof, tally: GameTally, *, complete: bool) -> dict[str, Any]:
+    return {
+        "ok": proof.ok,
+        "complete": complete,
+        "seconds": round(last.process.seconds / SPEED, 3),
+        "game_seconds": round(last.process.seconds, 3),
+        "requests": tally.asked,
+        "answers": last.facts.answers,
+        "gaps": last.facts.gaps,
+        "skipped_ids": last.facts.skipped,
+        "missed": last.facts.missed,
+        "lag": None if last.facts.lag is None else round(last.facts.lag, 3),
+        "workers": [each.workers for each in last.facts.decisions],
+        "proof": asdict(proof),
+    }
 
-    ran: Ran[SequenceStatus]
-    proof: Proof
-    tally: GameTally
-    game: Game
 
-    def document(self, out: Path) -> dict[str, Any]:
-        """What `--json` prints."""
-        last = self.ran.last
-        return {
-            "ok": self.proof.ok,
-            "complete": self.ran.complete,
-            "seconds": round(last.seconds / SPEED, 3),
-            "game_seconds": round(last.seconds, 3),
-            "requests": self.tally.asked,
-            "answers": last.answers,
-            "gaps": last.gaps,
-            "skipped_ids": last.skipped,
-            "missed": last.missed,
-            "lag": None if last.lag is None else round(last.lag, 3),
-            "workers": [each.workers for each in last.decisions],
-            "proof": asdict(self.proof),
-            "out": str(out),
-        }
-
-    def words(self, out: Path) -> Iterator[str]:
-        """The same as lines; those that are indented must not be broken."""
-        last = self.ran.last
-        yield ""
-        asked = f"{count(self.tally.asked, 'request')} in {duration(last.seconds)} of the game's time"
-        how = "Followed the game to its head" if self.ran.complete else "Ended early"
-        yield f"{how}: {asked}, {duration(last.seconds / SPEED)} of yours."
-        if self.ran.complete:
-            yield ""
-            yield from self._chapters()
-        yield ""
-        yield from self._proven()
-        yield ""
-        yield "To see how it stood, and what is missed; and to serve a larger game, to follow by hand:"
-        yield ""
-        yield f"    sanderling status {shlex.quote(str(out))}"
-        yield f"    sanderling sequence missed list --out {shlex.quote(str(out))}"
-        yield "    sanderling world game"
-        yield ""
-
-    def _chapters(self) -> Iterator[str]:
-        last, refused = self.ran.last, self.tally.kinds[GameKind.REFUSED]
-        workers = [RULES.scale.workers, *(each.workers for each in last.decisions)]
+def _describe(
+    last: Report[SequenceFacts], proof: SequenceProof, tally: GameTally, out: Path, *, complete: bool
+) -> Iterator[str]:
+    yield ""
+    how = "Followed the game to its head" if complete else "Ended early"
+    asked = f"{count(tally.asked, 'request')} in {duration(last.process.seconds)} of the game's time"
+    yield f"{how}: {asked}, {duration(last.process.seconds / SPEED)} of yours."
+    if complete:
+        workers = [RULES.scale.workers, *(each.workers for each in last.facts.decisions)]
         yield (
-            f"It began {duration(HISTORY)} behind and ended {duration(last.lag)} behind, with {workers[0]} workers "
-            f"at first, {max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} requests "
-            f"a second; it had to refuse {refused:,}."
+            f"It began {duration(HISTORY)} behind and ended {duration(last.facts.lag)} behind, with {workers[0]} "
+            f"workers at first, {max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} "
+            f"requests a second; it had to refuse {tally.kinds[GameKind.REFUSED]:,}."
         )
         yield (
-            f"{count(last.skipped, 'id')} that never existed were skipped as {count(last.gaps, 'gap')}. "
-            f"{count(sum(last.probes.values()), 'probe')} told gaps, the pause and the head from each other."
+            f"{count(last.facts.skipped, 'id')} that never existed were skipped as {count(last.facts.gaps, 'gap')}; "
+            f"{count(last.facts.answers.get(Status.HIDDEN.value, 0), 'raid')} hidden at first were asked for again "
+            f"when the first of them was shown; while the API was switched off it was sent "
+            f"{count(tally.kinds[GameKind.DISABLED], 'request')}."
         )
-        hidden, off = last.answers.get(Status.HIDDEN.value, 0), self.tally.kinds[GameKind.DISABLED]
-        yield f"{count(hidden, 'raid')} hidden at first: all were asked for again when the first of them was shown."
-        yield f"While the API was switched off it was sent {count(off, 'request')}."
-
-    def _proven(self) -> Iterator[str]:
-        proof = self.proof
-        lost = proof.raids - proof.stored - proof.later
-        yield (
-            f"Up to the cursor the game has {count(proof.live, 'id')}, {proof.raids:,} of them raids: {proof.stored:,} "
-            f"are stored, each once, {proof.later:,} are to be asked again, {lost or 'none'} are lost."
-        )
-        yield f"{proof.filed:,} of {proof.holes:,} ids that never existed are filed as missed."
+    yield (
+        f"Up to the cursor the game has {count(proof.live, 'id')}, {proof.raids:,} of them raids: {proof.stored:,} are "
+        f"stored, each once, {proof.later:,} are to be asked again, "
+        f"{proof.raids - proof.stored - proof.later or 'none'} are lost. "
+        f"{proof.filed:,} of {proof.holes:,} ids that never existed are filed as missed."
+    )
+    where = shlex.quote(str(out))
+    commands = {f"sanderling status {where}": "how it stood"}
+    commands[f"sanderling sequence missed list --out {where}"] = "what is missed"
+    yield from next_steps("To try next:", {**commands, "sanderling world game": "serve a larger game"})

@@ -10,7 +10,7 @@ import msgspec
 from cyclopts import Parameter
 
 from sanderling.cli.config.file import Configuration
-from sanderling.cli.doctor.findings import ABSENT, FAIL, OK, UNSET, WARN, Finding, State, aside
+from sanderling.cli.doctor.findings import ABSENT, FAIL, OK, UNSET, WARN, CheckFinding, State, aside
 from sanderling.cli.doctor.machine import EXTRAS, clocks, findings, machine
 from sanderling.cli.doctor.services import PATIENCE, Service, asked_for, checked, services
 from sanderling.cli.home import configured, home_of
@@ -53,7 +53,7 @@ def doctor(
 
 async def examined(
     configuration: Configuration, home: Path, urls: Sequence[str], clock: Clock
-) -> tuple[list[Finding], list[Finding]]:
+) -> tuple[list[CheckFinding], list[CheckFinding]]:
     """What was found about this machine, and about services. Whatever has to be waited for is waited for at once."""
     wanted = [*services(configuration), *asked_for(urls)]
     async with asyncio.TaskGroup() as group:
@@ -61,26 +61,26 @@ async def examined(
         time = group.create_task(clocks(clock))
         asked = [group.create_task(checked(each)) for each in wanted if isinstance(each, Service)]
     variables = [
-        Finding("environment", FAIL, printable(wrong), "see: sanderling config check")
+        CheckFinding("environment", FAIL, printable(wrong), "see: sanderling config check")
         for wrong in configuration.wrong_variables()
     ]
     file = configuration.file.name
-    setup = Finding("configuration", OK, printable(file) if file else "no file; flags, environment and defaults")
+    setup = CheckFinding("configuration", OK, printable(file) if file else "no file; flags, environment and defaults")
     of_services = [finding for task in asked for finding in task.result()]
-    unset = [each for each in wanted if isinstance(each, Finding)]
+    unset = [each for each in wanted if isinstance(each, CheckFinding)]
     return [*findings(), *about.result(), time.result(), setup, *variables], [*of_services, *unset]
 
 
-async def _of_machine(home: Path) -> list[Finding]:
+async def _of_machine(home: Path) -> list[CheckFinding]:
     try:
         async with asyncio.timeout(PATIENCE):
             return await aside(lambda: list(machine(home)))
     except TimeoutError:
         advice = "is it on a disk that is away, or on a network that is?"
-        return [Finding("home", FAIL, f"{printable(str(home))} gave no answer within {PATIENCE:.0f} s", advice)]
+        return [CheckFinding("home", FAIL, f"{printable(str(home))} gave no answer within {PATIENCE:.0f} s", advice)]
 
 
-def told(found: Sequence[Finding], local: int) -> Iterator[str]:
+def told(found: Sequence[CheckFinding], local: int) -> Iterator[str]:
     """The findings in lines; the first `local` of them are about this machine."""
     longest = min(WIDEST, max((len(each.what) for each in found[local:]), default=0) + 1)
     for number, each in enumerate(found):
@@ -95,7 +95,7 @@ def told(found: Sequence[Finding], local: int) -> Iterator[str]:
     yield _summed(found)
 
 
-def _summed(found: Iterable[Finding]) -> str:
+def _summed(found: Iterable[CheckFinding]) -> str:
     wrong = [each for each in found if not each.ok]
     if not wrong:
         return "All is well."

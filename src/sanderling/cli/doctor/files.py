@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, aside, revision_found
-from sanderling.cli.doctor.services import Say, Service
+from sanderling.cli.doctor.findings import FAIL, OK, CheckError, CheckFinding, revision_found
+from sanderling.cli.doctor.services import Service
 from sanderling.extras import have, install
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.words import printable, size
@@ -13,13 +13,8 @@ from sanderling.words import printable, size
 MAGIC = b"SQLite format 3\0"
 
 
-async def check_file(service: Service, say: Say) -> None:
+def check_file(service: Service) -> list[CheckFinding]:
     """Look at it. Raises CheckError."""
-    for finding in await aside(lambda: _found(service)):
-        say(finding)
-
-
-def _found(service: Service) -> list[Finding]:
     path = service.path
     if not service.url.partition(":")[2]:
         raise CheckError(f"{service.kind}: names no place", f"expected {service.kind}:PATH")
@@ -35,12 +30,12 @@ def _found(service: Service) -> list[Finding]:
     return [found, *([_revision(service.what, path)] if database and found.ok else [])]
 
 
-def _there(what: str, path: Path, *, folder: bool) -> Finding:
+def _there(what: str, path: Path, *, folder: bool) -> CheckFinding:
     shown = printable(str(path))
     if not path.exists():
         above = next(each for each in path.absolute().parents if each.is_dir())
         if os.access(above, os.W_OK | os.X_OK):
-            return Finding(what, OK, f"{shown} is not there yet, and can be made")
+            return CheckFinding(what, OK, f"{shown} is not there yet, and can be made")
         raise CheckError(f"{shown} is not there", f"nothing can be made in {printable(str(above))}")
     mode = path.stat().st_mode
     if not (stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode)):
@@ -49,16 +44,16 @@ def _there(what: str, path: Path, *, folder: bool) -> Finding:
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path if folder else path.parent, os.W_OK | os.X_OK):
         raise CheckError(f"{shown} may not be written", "let this user write there")
     if folder:
-        return Finding(what, OK, f"{shown}, a folder that may be written")
+        return CheckFinding(what, OK, f"{shown}, a folder that may be written")
     # Not opened as a database: that would leave files beside one that nobody uses just now.
     with path.open("rb") as file:
         begins = file.read(len(MAGIC))
     if begins and begins != MAGIC:
-        return Finding(what, FAIL, f"{shown} is no SQLite file", "restore it from a copy, or choose another place")
-    return Finding(what, OK, f"{shown}, {size(path.stat().st_size)}")
+        return CheckFinding(what, FAIL, f"{shown} is no SQLite file", "restore it from a copy, or choose another place")
+    return CheckFinding(what, OK, f"{shown}, {size(path.stat().st_size)}")
 
 
-def _revision(what: str, path: Path) -> Finding:
+def _revision(what: str, path: Path) -> CheckFinding:
     from sanderling.stores.analytics_sqlite_tables import read_revision  # noqa: PLC0415 - few have such a file
 
     try:

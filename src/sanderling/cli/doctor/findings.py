@@ -24,7 +24,7 @@ MOST_SKEW = 2.0
 MIGRATE = "sanderling events migrate head"
 
 
-class Finding(msgspec.Struct, frozen=True):
+class CheckFinding(msgspec.Struct, frozen=True):
     """One thing that was looked at; `advice` says what to do about it."""
 
     what: str
@@ -46,25 +46,27 @@ class CheckError(Exception):
         self.advice = advice
 
 
-def skew(what: str, theirs: float, before: float, after: float) -> Finding:
+def skew(what: str, theirs: float, before: float, after: float) -> CheckFinding:
     """How far a clock is off that said `theirs` between two times of ours; all in Unix seconds."""
     off, unsure = theirs - (before + after) / 2, (after - before) / 2
     if abs(off) <= unsure + MOST_SKEW:
-        return Finding(what, OK, f"within {max(abs(off), unsure):.1f} s of ours")
+        return CheckFinding(what, OK, f"within {max(abs(off), unsure):.1f} s of ours")
     side = "ahead of" if off > 0 else "behind"
     advice = "set both clocks by NTP; times that are kept there and here do not fit together"
-    return Finding(what, WARN, f"{abs(off):,.0f} s {side} ours", advice)
+    return CheckFinding(what, WARN, f"{abs(off):,.0f} s {side} ours", advice)
 
 
-def revision_found(what: str, found: str | None) -> Finding:
+def revision_found(what: str, found: str | None) -> CheckFinding:
     """What to say of the revision that tables of events are at."""
     if found is None:
-        return Finding(what, OK, f"no tables yet; they are made, at revision {HEAD}, when it is first used")
+        return CheckFinding(what, OK, f"no tables yet; they are made, at revision {HEAD}, when it is first used")
     if found == HEAD:
-        return Finding(what, OK, f"{found}, the last one")
+        return CheckFinding(what, OK, f"{found}, the last one")
     if found in REVISIONS:
-        return Finding(what, WARN, f"{found}, the last one is {HEAD}", MIGRATE)
-    return Finding(what, FAIL, f"{found[:40]!a}, this version knows up to {HEAD}", "use a newer version of sanderling")
+        return CheckFinding(what, WARN, f"{found}, the last one is {HEAD}", MIGRATE)
+    return CheckFinding(
+        what, FAIL, f"{found[:40]!a}, this version knows up to {HEAD}", "use a newer version of sanderling"
+    )
 
 
 async def aside(work: Callable[[], T]) -> T:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from sanderling.cli.doctor.findings import ABSENT, FAIL, OK, WARN, Finding
+from sanderling.cli.doctor.findings import ABSENT, FAIL, OK, WARN, CheckFinding
 from sanderling.clock import Clock
 from sanderling.fetch.http import HttpRules
 from sanderling.stores.durable import sync_folder
@@ -45,7 +45,7 @@ EARLIEST = 1_735_689_600.0
 LOOK, MOST_DRIFT = 0.1, 0.05  # seconds that both clocks are compared over, and by how much they may differ then
 
 
-def findings() -> Iterator[Finding]:
+def findings() -> Iterator[CheckFinding]:
     """What this installation is made of."""
     yield python(sys.version_info[:2], sys.version.split()[0])
     yield _parser()
@@ -53,21 +53,25 @@ def findings() -> Iterator[Finding]:
     yield event_loop()
     for coding, modules in CODINGS.items():
         if any(_there(module) for module in modules):
-            yield Finding(coding, OK, "installed")
+            yield CheckFinding(coding, OK, "installed")
         else:
             advice = "install the package again: hosts that send it are not understood"
-            yield Finding(coding, FAIL, "not installed", advice)
+            yield CheckFinding(coding, FAIL, "not installed", advice)
     for extra, (several, use) in EXTRAS.items():
         there = all(_there(module) for module in several.split())
         advice = f"for {use}: pip install 'sanderling[{extra}]'"
-        yield Finding(extra, OK, f"installed; {use}") if there else Finding(extra, ABSENT, "not installed", advice)
+        yield (
+            CheckFinding(extra, OK, f"installed; {use}")
+            if there
+            else CheckFinding(extra, ABSENT, "not installed", advice)
+        )
 
 
-def python(found: tuple[int, ...], text: str) -> Finding:
+def python(found: tuple[int, ...], text: str) -> CheckFinding:
     """The version of Python."""
     if found >= OLDEST:
-        return Finding("Python", OK, text)
-    return Finding("Python", FAIL, text, f"expected {'.'.join(map(str, OLDEST))} or later")
+        return CheckFinding("Python", OK, text)
+    return CheckFinding("Python", FAIL, text, f"expected {'.'.join(map(str, OLDEST))} or later")
 
 
 def _there(module: str) -> bool:
@@ -77,7 +81,7 @@ def _there(module: str) -> bool:
         return False
 
 
-def _parser() -> Finding:
+def _parser() -> CheckFinding:
     """The one that reads repos. The speeds are those of `docs/formats.md`."""
     wheels = all(_there(name) for name in ("libipld", "orjson"))
     cost = f"repos are read at a {'fourteenth' if wheels else 'fortieth'} of the speed"
@@ -89,40 +93,40 @@ def _parser() -> Finding:
     return found if wheels else replace(found, advice=f"{found.advice}; or: pip install 'sanderling[repos]'")
 
 
-def _scan() -> Finding:
+def _scan() -> CheckFinding:
     """The one that cuts texts into words. `docs/events.md` has what it takes."""
     return c_part("scan of texts", "sanderling.events.analysis._scan", "the analysis of an item takes twice as long")
 
 
-def c_part(what: str, module: str, cost: str) -> Finding:
+def c_part(what: str, module: str, cost: str) -> CheckFinding:
     """Whether a C module was built and is used; if not, why, what that costs, and how to get it."""
     if os.environ.get(PURE):
-        return Finding(what, WARN, f"switched off by {PURE}, Python instead: {cost}", f"unset {PURE}")
+        return CheckFinding(what, WARN, f"switched off by {PURE}, Python instead: {cost}", f"unset {PURE}")
     try:
         import_module(module)
     except ModuleNotFoundError:
-        return Finding(what, WARN, f"not built, Python instead: {cost}", BUILD)
+        return CheckFinding(what, WARN, f"not built, Python instead: {cost}", BUILD)
     except ImportError as error:
-        return Finding(what, WARN, f"cannot be loaded ({printable(str(error))}), Python instead: {cost}", BUILD)
-    return Finding(what, OK, "C")
+        return CheckFinding(what, WARN, f"cannot be loaded ({printable(str(error))}), Python instead: {cost}", BUILD)
+    return CheckFinding(what, OK, "C")
 
 
-def event_loop() -> Finding:
+def event_loop() -> CheckFinding:
     """What the commands run on."""
     try:
-        return Finding("event loop", OK, f"uvloop {version('uvloop')}")
+        return CheckFinding("event loop", OK, f"uvloop {version('uvloop')}")
     except PackageNotFoundError:
-        return Finding("event loop", FAIL, "no uvloop", "install the package again: pip install uvloop")
+        return CheckFinding("event loop", FAIL, "no uvloop", "install the package again: pip install uvloop")
 
 
-def machine(home: Path) -> Iterator[Finding]:
+def machine(home: Path) -> Iterator[CheckFinding]:
     """The home, its disk, and what this process may have. Blocks, and takes as long as the disk does."""
     yield writable(home)
     nearest = _nearest(home)
     try:
         there = shutil.disk_usage(nearest)
     except OSError as error:
-        yield Finding("disk space", WARN, f"cannot be asked for: {error.strerror}")
+        yield CheckFinding("disk space", WARN, f"cannot be asked for: {error.strerror}")
     else:
         yield space(there.free, there.total)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -136,15 +140,15 @@ def _nearest(folder: Path) -> Path:
     return next((each for each in (whole, *whole.parents) if each.is_dir()), Path("/"))
 
 
-def writable(home: Path) -> Finding:
+def writable(home: Path) -> CheckFinding:
     """Whether the home can be written to: by writing, and not by asking."""
     shown, nearest = printable(str(home.absolute())), _nearest(home)
     if nearest != home.absolute():
         if home.exists():
-            return Finding("home", FAIL, f"{shown} is no folder", "choose another with --home")
+            return CheckFinding("home", FAIL, f"{shown} is no folder", "choose another with --home")
         if os.access(nearest, os.W_OK | os.X_OK):
-            return Finding("home", OK, f"{shown} is not there yet, and can be made")
-        return Finding("home", FAIL, f"{shown} is not there", f"nothing can be made in {printable(str(nearest))}")
+            return CheckFinding("home", OK, f"{shown} is not there yet, and can be made")
+        return CheckFinding("home", FAIL, f"{shown} is not there", f"nothing can be made in {printable(str(nearest))}")
     probe = nearest / f".sanderling-doctor-{uuid4().hex}"
     try:
         handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -157,54 +161,54 @@ def writable(home: Path) -> Finding:
         sync_folder(nearest)
     except OSError as error:
         advice = "let this user write there, free some space, or choose another with --home"
-        return Finding("home", FAIL, f"{shown} cannot be written to: {error.strerror}", advice)
-    return Finding("home", OK, f"{shown}; written, synced and deleted")
+        return CheckFinding("home", FAIL, f"{shown} cannot be written to: {error.strerror}", advice)
+    return CheckFinding("home", OK, f"{shown}; written, synced and deleted")
 
 
-def space(free: int, total: int) -> Finding:
+def space(free: int, total: int) -> CheckFinding:
     """How much room the disk has."""
     found = f"{size(free)} of {size(total)} free"
     if free >= LOW:
-        return Finding("disk space", OK, found)
+        return CheckFinding("disk space", OK, found)
     advice = f"free some, or choose another disk with --home; a segment of repos alone takes {size(2 * 2**30)}"
-    return Finding("disk space", FAIL if free < EMPTY else WARN, found, advice)
+    return CheckFinding("disk space", FAIL if free < EMPTY else WARN, found, advice)
 
 
-def open_files(soft: int, hard: int, needed: int) -> Finding:
+def open_files(soft: int, hard: int, needed: int) -> CheckFinding:
     """How many files and connections this process may have open; a limit below 0 is none."""
     found = "no limit" if soft < 0 else f"{soft:,} allowed, a large crawl needs {needed:,}"
     if soft < 0 or soft >= needed:
-        return Finding("file descriptors", OK, found)
+        return CheckFinding("file descriptors", OK, found)
     can = hard < 0 or hard >= needed
     raised = f"ulimit -n {max(4096, needed) if hard < 0 else min(hard, max(4096, needed))}"
     whose = "" if can else f", after an administrator has raised the hard limit of {hard:,}"
-    return Finding("file descriptors", WARN, found, f"{raised}{whose}")
+    return CheckFinding("file descriptors", WARN, found, f"{raised}{whose}")
 
 
-def terminal(encoding: str | None, environment: os._Environ[str] | dict[str, str]) -> Finding:
+def terminal(encoding: str | None, environment: os._Environ[str] | dict[str, str]) -> CheckFinding:
     """What can be drawn."""
     name, kind = (encoding or "none").lower(), environment.get("TERM", "")
     found = f"{name}, TERM={printable(kind)}" if kind else name
     if environment.get("NO_COLOR"):
         found += ", NO_COLOR"
     if name.startswith("utf"):
-        return Finding("terminal", OK, found)
-    return Finding("terminal", OK, f"{found}: plain lines, and ? for what is no ASCII; PYTHONUTF8=1 changes that")
+        return CheckFinding("terminal", OK, found)
+    return CheckFinding("terminal", OK, f"{found}: plain lines, and ? for what is no ASCII; PYTHONUTF8=1 changes that")
 
 
-async def clocks(clock: Clock) -> Finding:
+async def clocks(clock: Clock) -> CheckFinding:
     """Whether our own clocks agree."""
     wall, now = clock.wall(), clock.now()
     await clock.sleep(LOOK)
     return steady(wall, clock.wall() - wall, clock.now() - now)
 
 
-def steady(wall: float, passed: float, measured: float) -> Finding:
+def steady(wall: float, passed: float, measured: float) -> CheckFinding:
     """What to say of a clock that says `wall`, and by which `passed` seconds passed while `measured` did."""
     if wall < EARLIEST:
-        return Finding("clock", FAIL, f"{wall:,.0f} s since 1970, which is long ago", "set it, by NTP if possible")
+        return CheckFinding("clock", FAIL, f"{wall:,.0f} s since 1970, which is long ago", "set it, by NTP if possible")
     drift = abs(passed - measured)
     if drift > MOST_DRIFT:
         advice = "something sets it while we look; times that are kept will be in disorder. Use one NTP service"
-        return Finding("clock", WARN, f"it jumped by {drift:.2f} s within {measured:.1f} s", advice)
-    return Finding("clock", OK, "steady")
+        return CheckFinding("clock", WARN, f"it jumped by {drift:.2f} s within {measured:.1f} s", advice)
+    return CheckFinding("clock", OK, "steady")

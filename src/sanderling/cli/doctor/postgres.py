@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
-from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, revision_found, skew
+from sanderling.cli.doctor.findings import FAIL, OK, CheckError, CheckFinding, revision_found, skew
 from sanderling.cli.doctor.services import Say, Service
 from sanderling.clock import SystemClock
 from sanderling.stores.analytics_revisions import VERSION_TABLE
@@ -42,12 +42,12 @@ async def check_postgres(service: Service, say: Say) -> None:
             db.terminate()  # not `close`, which would wait for a server that has gone silent
 
 
-def version_found(what: str, number: int, place: str) -> Finding:
+def version_found(what: str, number: int, place: str) -> CheckFinding:
     """What to say of a version, as the server counts them: 160003 is 16.3."""
     found = f"PostgreSQL {number // 10_000}.{number % 100} at {place}"
     if number // 10_000 >= OLDEST:
-        return Finding(what, OK, found)
-    return Finding(what, FAIL, found, f"expected {OLDEST} or later")
+        return CheckFinding(what, OK, found)
+    return CheckFinding(what, FAIL, found, f"expected {OLDEST} or later")
 
 
 async def _clock(db: Any, service: Service, say: Say) -> None:  # noqa: ANN401 - asyncpg has no types
@@ -57,7 +57,7 @@ async def _clock(db: Any, service: Service, say: Say) -> None:  # noqa: ANN401 -
     say(skew(f"{service.what}: clock", float(theirs), before, clock.wall()))
 
 
-async def _permitted(db: Any, service: Service, at: PostgresAddress) -> Finding:  # noqa: ANN401 - no types
+async def _permitted(db: Any, service: Service, at: PostgresAddress) -> CheckFinding:  # noqa: ANN401 - no types
     """Whether tables can be made: by making one, in a transaction that is rolled back."""
     what, table = f"{service.what}: tables", f"{at.schema}.sanderling_doctor_{uuid4().hex}"
     attempt = db.transaction()
@@ -69,11 +69,11 @@ async def _permitted(db: Any, service: Service, at: PostgresAddress) -> Finding:
         await db.execute(f"CREATE TABLE {table} (probe integer)")
     except asyncpg.PostgresError as error:
         advice = f"GRANT CREATE, USAGE ON SCHEMA {at.schema} TO that user, or name a schema of its own with ?schema="
-        return Finding(what, FAIL, f"none can be made in schema {at.schema}: {error}", advice)
+        return CheckFinding(what, FAIL, f"none can be made in schema {at.schema}: {error}", advice)
     finally:
         await attempt.rollback()
     also = ", and so can the schema" if made else ""
-    return Finding(what, OK, f"can be made in schema {at.schema}{also}")
+    return CheckFinding(what, OK, f"can be made in schema {at.schema}{also}")
 
 
 async def _revised(db: Any, service: Service, at: PostgresAddress, say: Say) -> None:  # noqa: ANN401 - no types

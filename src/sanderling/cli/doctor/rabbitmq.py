@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed
 
-from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, Finding
+from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, CheckFinding
 from sanderling.cli.doctor.services import AWAY, Say, Service
 from sanderling.stores.queue import QueueError
 from sanderling.stores.rabbitmq_wire import Broker, BrokerRefusedError, RabbitmqLink, broker, connect, plainly
@@ -59,16 +59,16 @@ def _properties(link: RabbitmqLink) -> Mapping[str, object]:
     return properties
 
 
-def version_found(what: str, properties: Mapping[str, object], place: str) -> Finding:
+def version_found(what: str, properties: Mapping[str, object], place: str) -> CheckFinding:
     """What to say of a version."""
     product, said = (_text(properties.get(name)) for name in ("product", "version"))
     found = f"{product or 'a broker without a name'} {said} at {place}".replace("  ", " ")
     number = _VERSION.match(said)
     if product != "RabbitMQ" or number is None:
-        return Finding(what, WARN, found, "expected a RabbitMQ; with others nothing was tried")
+        return CheckFinding(what, WARN, found, "expected a RabbitMQ; with others nothing was tried")
     if (int(number[1]), int(number[2])) < OLDEST:
-        return Finding(what, FAIL, found, f"expected {OLDEST[0]}.{OLDEST[1]} or later")
-    return Finding(what, OK, found)
+        return CheckFinding(what, FAIL, found, f"expected {OLDEST[0]}.{OLDEST[1]} or later")
+    return CheckFinding(what, OK, found)
 
 
 def _text(said: object) -> str:
@@ -76,7 +76,7 @@ def _text(said: object) -> str:
     return text[:60]
 
 
-async def _can_make(link: RabbitmqLink, service: Service) -> Finding:
+async def _can_make(link: RabbitmqLink, service: Service) -> CheckFinding:
     """Whether queues can be made: by making one, which is gone with its connection."""
     what = f"{service.what}: queues"
     channel = await link.connection.channel()
@@ -84,22 +84,22 @@ async def _can_make(link: RabbitmqLink, service: Service) -> Finding:
         queue = await channel.declare_queue(f"sanderling-doctor-{uuid4().hex}", exclusive=True, auto_delete=True)
         await queue.delete()
     except ChannelAccessRefused as error:
-        return Finding(what, FAIL, f"none can be made: {error}", GRANT)
-    return Finding(what, OK, "can be made")
+        return CheckFinding(what, FAIL, f"none can be made: {error}", GRANT)
+    return CheckFinding(what, OK, "can be made")
 
 
-async def _queue(link: RabbitmqLink, service: Service) -> Finding:
+async def _queue(link: RabbitmqLink, service: Service) -> CheckFinding:
     """Whether ours is there, and for us."""
     what = f"{service.what}: {service.name}"
     channel = await link.connection.channel()
     try:
         queue = await channel.declare_queue(service.name, passive=True)
     except ChannelNotFoundEntity:
-        return Finding(what, OK, "is not there yet; it is made when it is first used")
+        return CheckFinding(what, OK, "is not there yet; it is made when it is first used")
     except ChannelAccessRefused as error:
-        return Finding(what, FAIL, f"is not for us: {error}", GRANT)
+        return CheckFinding(what, FAIL, f"is not for us: {error}", GRANT)
     except ChannelPreconditionFailed as error:
-        return Finding(what, FAIL, f"is another one: {error}", "delete it, or choose another name")
+        return CheckFinding(what, FAIL, f"is another one: {error}", "delete it, or choose another name")
     waiting = queue.declaration_result.message_count or 0
     consumers = queue.declaration_result.consumer_count or 0
-    return Finding(what, OK, f"{waiting:,} ready, {consumers:,} consumers")
+    return CheckFinding(what, OK, f"{waiting:,} ready, {consumers:,} consumers")

@@ -2,14 +2,16 @@
 
 import asyncio
 import importlib
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from urllib.parse import quote, unquote
 
-from sanderling.cli.config.file import Configuration, Found
-from sanderling.cli.config.settings import Setting, Table, known
-from sanderling.cli.doctor.findings import FAIL, UNSET, CheckError, Finding
+from sanderling.cli.config.file import Configuration, EffectiveValue
+from sanderling.cli.config.settings import FlagSetting, Table, known
+from sanderling.cli.doctor.findings import FAIL, UNSET, CheckError, CheckFinding, aside
 from sanderling.extras import EXTRAS, install
 from sanderling.redact import is_secret_parameter, redact_url
 from sanderling.words import printable
@@ -48,8 +50,9 @@ EXPECTED = (
     "expected postgresql://, amqp://, redis://, s3+http://, clickhouse://, http:// (a Prometheus), chdb: or sqlite:"
 )
 
-Say = Callable[[Finding], object]
+Say = Callable[[CheckFinding], object]
 Check = Callable[["Service", Say], Awaitable[None]]
+BlockingCheck = Callable[["Service"], list[CheckFinding]]  # which is called in a thread of its own
 
 
 class Service(NamedTuple):
@@ -71,7 +74,7 @@ class Service(NamedTuple):
         return Path(self.url.partition(":")[2].removeprefix("//"))
 
 
-def services(configuration: Configuration) -> Iterator[Service | Finding]:
+def services(configuration: Configuration) -> Iterator[Service | CheckFinding]:
     """All that is configured, and for what is not, what is used instead. Raises CommandError."""
     told: dict[tuple[str, str], Service] = {}
     for (group, key), usual in SETTINGS.items():
@@ -96,10 +99,10 @@ def _configured(configuration: Configuration, group: str, key: str) -> Iterator[
             yield found.value, _named(configuration, command, settings, NAMED_BY.get(key, ""))
 
 
-def _named(configuration: Configuration, command: Table, settings: Mapping[str, Setting], key: str) -> str:
+def _named(configuration: Configuration, command: Table, settings: Mapping[str, FlagSetting], key: str) -> str:
     if key not in settings:
         return ""
-    value: Found = configuration.effective(command, settings[key])
+    value: EffectiveValue = configuration.effective(command, settings[key])
     return str(value.value or "")
 
 
@@ -120,18 +123,18 @@ def _together(one: Service, other: Service) -> Service:
     return one._replace(what=f"{one.what}, {other.what}", setting=setting)
 
 
-def _embedded(configuration: Configuration, group: str, key: str, usual: str) -> Iterator[Service | Finding]:
+def _embedded(configuration: Configuration, group: str, key: str, usual: str) -> Iterator[Service | CheckFinding]:
     """What stands in for a service that nobody configured: the file, if there is one already."""
     what = f"{group} {key}"
     if not usual:
-        yield from () if key == "to" else (Finding(what, UNSET, "nothing is asked there"),)
+        yield from () if key == "to" else (CheckFinding(what, UNSET, "nothing is asked there"),)
         return
     folder = _folder(configuration, group)
     if folder is not None and (folder / usual).exists():
         scheme = "file" if key == "objects" else SQLITE
         yield Service(what, f"{scheme}:{folder / usual}", setting=(group, key))
     else:
-        yield Finding(what, UNSET, f"{usual} in its folder is used, which is not there yet")
+        yield CheckFinding(what, UNSET, f"{usual} in its folder is used, which is not there yet")
 
 
 def _folder(configuration: Configuration, group: str) -> Path | None:
@@ -155,39 +158,43 @@ def asked_for(urls: Iterable[str]) -> Iterator[Service]:
         yield Service(f"--check {number}", url, name.strip("/"))
 
 
-async def checked(service: Service) -> list[Finding]:
+async def checked(service: Service) -> list[CheckFinding]:
     """What was found about a service."""
-    found: list[Finding] = []
+    found: list[CheckFinding] = []
     try:
         async with asyncio.timeout(PATIENCE):
-            await _check(service.kind)(service, found.append)
+            check = _check(service.kind)
+            if inspect.iscoroutinefunction(check):
+                await check(service, found.append)
+            else:
+                found += await aside(partial(cast("BlockingCheck", check), service))
     except TimeoutError:
         found.append(
-            Finding(service.what, FAIL, f"{redact_url(service.url)} gave no answer within {PATIENCE:.0f} s", AWAY)
+            CheckFinding(service.what, FAIL, f"{redact_url(service.url)} gave no answer within {PATIENCE:.0f} s", AWAY)
         )
     except CheckError as error:
-        found.append(Finding(service.what, FAIL, str(error), error.advice))
+        found.append(CheckFinding(service.what, FAIL, str(error), error.advice))
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         if library not in EXTRAS:
             raise
-        found.append(Finding(service.what, FAIL, f"{library} is not installed", install(library)))
+        found.append(CheckFinding(service.what, FAIL, f"{library} is not installed", install(library)))
     return [_safe(each, service.url) for each in found]
 
 
-def _check(kind: str) -> Check:
+def _check(kind: str) -> Check | BlockingCheck:
     if kind not in CHECKS:
         # Not a word of it: what is no URL may be a password.
         raise CheckError("that is no URL of a service we know", EXPECTED)
     module, name = CHECKS[kind]
-    check: Check = getattr(importlib.import_module(f"sanderling.cli.doctor.{module}"), name)
+    check: Check | BlockingCheck = getattr(importlib.import_module(f"sanderling.cli.doctor.{module}"), name)
     return check
 
 
-def _safe(finding: Finding, url: str) -> Finding:
+def _safe(finding: CheckFinding, url: str) -> CheckFinding:
     """The same without the password, should somebody have quoted it, and without what could harm a terminal."""
     found, advice = (_without(text, secrets_in(url)) for text in (finding.found, finding.advice))
-    return Finding(finding.what, finding.state, printable(found), printable(advice))
+    return CheckFinding(finding.what, finding.state, printable(found), printable(advice))
 
 
 def _without(text: str, secrets: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, Finding, aside, skew
+from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, CheckFinding, skew
 from sanderling.cli.doctor.services import AWAY, Say, Service
 from sanderling.clock import SystemClock
 from sanderling.observe.prometheus import TOKEN, PrometheusError, PrometheusServer
@@ -30,13 +30,8 @@ _REASON = re.compile(r"status code: (\d{3} [\w ]{0,40})|kind: (\w{1,20})")
 _NUMBERS = re.compile(r"(\d+)\.(\d+)")
 
 
-async def check_redis(service: Service, say: Say) -> None:
+def check_redis(service: Service) -> list[CheckFinding]:
     """Ask a Redis. Raises CheckError."""
-    for finding in await aside(lambda: _redis(service)):
-        say(finding)
-
-
-def _redis(service: Service) -> list[Finding]:
     import redis  # noqa: PLC0415 - an extra, which need not be there
 
     try:
@@ -57,7 +52,7 @@ def _redis(service: Service) -> list[Finding]:
         ) from None
 
 
-def _redis_found(service: Service, client: Any) -> list[Finding]:  # noqa: ANN401 - an extra
+def _redis_found(service: Service, client: Any) -> list[CheckFinding]:  # noqa: ANN401 - an extra
     info, clock = client.info(), SystemClock()
     found = [redis_version(service.what, info, redact_url(service.url))]
     before = clock.wall()
@@ -66,39 +61,34 @@ def _redis_found(service: Service, client: Any) -> list[Finding]:  # noqa: ANN40
     key = f"sanderling:doctor:{uuid4().hex}"
     client.set(key, "1", ex=60)
     right = client.get(key) == "1" and client.delete(key) == 1
-    state = Finding(f"{service.what}: keys", OK, "set, read and deleted")
-    found.append(state if right else Finding(f"{service.what}: keys", FAIL, "what was set was not there", AWAY))
+    state = CheckFinding(f"{service.what}: keys", OK, "set, read and deleted")
+    found.append(state if right else CheckFinding(f"{service.what}: keys", FAIL, "what was set was not there", AWAY))
     found.append(redis_keeping(f"{service.what}: keeping", info))
     return found
 
 
-def redis_version(what: str, info: dict[str, Any], place: str) -> Finding:
+def redis_version(what: str, info: dict[str, Any], place: str) -> CheckFinding:
     """What to say of a version. A Valkey says which Redis it is like."""
     like = str(info.get("redis_version", ""))
     valkey = info.get("valkey_version")
     found = f"Valkey {valkey} at {place}" if valkey else f"Redis {like} at {place}"
     number = _NUMBERS.match(like)
     if number is not None and (int(number[1]), int(number[2])) >= OLDEST_REDIS:
-        return Finding(what, OK, found)
-    return Finding(what, FAIL, found, f"expected {OLDEST_REDIS[0]}.{OLDEST_REDIS[1]} or later")
+        return CheckFinding(what, OK, found)
+    return CheckFinding(what, FAIL, found, f"expected {OLDEST_REDIS[0]}.{OLDEST_REDIS[1]} or later")
 
 
-def redis_keeping(what: str, info: dict[str, Any]) -> Finding:
+def redis_keeping(what: str, info: dict[str, Any]) -> CheckFinding:
     """Whether it forgets keys when its memory is full."""
     policy, most = str(info.get("maxmemory_policy", "noeviction")), int(info.get("maxmemory", 0))
     if most and policy not in ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"):
         advice = "CONFIG SET maxmemory-policy noeviction: what is forgotten would be archived again"
-        return Finding(what, WARN, f"forgets keys when its memory is full ({policy})", advice)
-    return Finding(what, OK, f"forgets nothing when its memory is full ({policy})")
+        return CheckFinding(what, WARN, f"forgets keys when its memory is full ({policy})", advice)
+    return CheckFinding(what, OK, f"forgets nothing when its memory is full ({policy})")
 
 
-async def check_s3(service: Service, say: Say) -> None:
+def check_s3(service: Service) -> list[CheckFinding]:
     """Ask an S3, by an object that is put, read and deleted. Raises CheckError."""
-    for finding in await aside(lambda: _s3(service)):
-        say(finding)
-
-
-def _s3(service: Service) -> list[Finding]:
     import obstore  # noqa: PLC0415 - an extra, which need not be there
     from obstore.exceptions import BaseError  # noqa: PLC0415
     from obstore.store import S3Store  # noqa: PLC0415
@@ -136,8 +126,8 @@ def _s3(service: Service) -> list[Finding]:
         return [*found, s3_refusal(service.what, f"{bucket} at {there.place}", doing, str(error))]
     place = f"bucket {bucket} at {there.place}"
     if not right:
-        return [*found, Finding(service.what, FAIL, f"{place}: what was read is not what was put", AWAY)]
-    return [Finding(service.what, OK, f"{place}: an object was put, read and deleted"), *found]
+        return [*found, CheckFinding(service.what, FAIL, f"{place}: what was read is not what was put", AWAY)]
+    return [CheckFinding(service.what, OK, f"{place}: an object was put, read and deleted"), *found]
 
 
 def _missing(get: Callable[[], object]) -> str:
@@ -149,18 +139,20 @@ def _missing(get: Callable[[], object]) -> str:
     return ""
 
 
-def s3_refusal(what: str, place: str, doing: str, said: str) -> Finding:
+def s3_refusal(what: str, place: str, doing: str, said: str) -> CheckFinding:
     """What to say of an S3 that did not do what was asked."""
     code = found[1] if (found := _CODE.search(said)) else ""
     if code in ("NoSuchBucket", "InvalidBucketName"):
-        return Finding(what, FAIL, f"there is no bucket {place}", "make it, or name another as bucket in [events]")
+        return CheckFinding(what, FAIL, f"there is no bucket {place}", "make it, or name another as bucket in [events]")
     if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken"):
-        return Finding(what, FAIL, f"bucket {place}: our keys are not known ({code})", "see AWS_SECRET_ACCESS_KEY")
+        return CheckFinding(what, FAIL, f"bucket {place}: our keys are not known ({code})", "see AWS_SECRET_ACCESS_KEY")
     if code == "RequestTimeTooSkewed":
-        return Finding(what, FAIL, f"bucket {place}: our clocks differ too much", "set both by NTP")
+        return CheckFinding(what, FAIL, f"bucket {place}: our clocks differ too much", "set both by NTP")
     if code == "AccessDenied":
-        return Finding(what, FAIL, f"bucket {place}: no object may be {doing}", "let these keys put, get and delete")
-    return Finding(what, FAIL, f"bucket {place}: no object could be {doing} ({code or _short(said)})", AWAY)
+        return CheckFinding(
+            what, FAIL, f"bucket {place}: no object may be {doing}", "let these keys put, get and delete"
+        )
+    return CheckFinding(what, FAIL, f"bucket {place}: no object could be {doing} ({code or _short(said)})", AWAY)
 
 
 def _short(said: str) -> str:
@@ -169,7 +161,7 @@ def _short(said: str) -> str:
     return (found[1] or found[2]).strip() if found else " ".join(said.split())[:60]
 
 
-def _dated(what: str, endpoint: str) -> list[Finding]:
+def _dated(what: str, endpoint: str) -> list[CheckFinding]:
     """How far the clock of an HTTP server is off, if it says what time it is; it does so in whole seconds."""
     parts, clock = urlsplit(endpoint), SystemClock()
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
@@ -183,20 +175,15 @@ def _dated(what: str, endpoint: str) -> list[Finding]:
     return []
 
 
-async def check_clickhouse(service: Service, say: Say) -> None:
+def check_clickhouse(service: Service) -> list[CheckFinding]:
     """Ask a ClickHouse. Raises CheckError."""
-    for finding in await aside(lambda: _clickhouse(service)):
-        say(finding)
-
-
-def _clickhouse(service: Service) -> list[Finding]:
     clock, table = SystemClock(), f"sanderling_doctor_{uuid4().hex}"
     try:
         database = open_clickhouse(service.url)
         before = clock.wall()
         ((version, theirs),) = database.rows("SELECT version(), toFloat64(now64(3))")
         found = [
-            Finding(service.what, OK, f"ClickHouse {version} at {database.place}"),
+            CheckFinding(service.what, OK, f"ClickHouse {version} at {database.place}"),
             skew(f"{service.what}: clock", float(theirs), before, clock.wall()),
         ]
     except ClickhouseError as error:
@@ -204,14 +191,14 @@ def _clickhouse(service: Service) -> list[Finding]:
     return [*found, _tables(f"{service.what}: tables", database.execute, table)]
 
 
-def _tables(what: str, execute: Callable[[str], None], table: str) -> Finding:
+def _tables(what: str, execute: Callable[[str], None], table: str) -> CheckFinding:
     """Whether tables can be made: by making one. There are no transactions, so it is dropped again."""
     try:
         execute(f"CREATE TABLE {table} (probe UInt8) ENGINE = Memory")
         execute(f"DROP TABLE {table}")
     except ClickhouseError as error:
-        return Finding(what, FAIL, f"cannot be made: {error}", "grant CREATE TABLE, INSERT, SELECT and DROP TABLE")
-    return Finding(what, OK, "can be made")
+        return CheckFinding(what, FAIL, f"cannot be made: {error}", "grant CREATE TABLE, INSERT, SELECT and DROP TABLE")
+    return CheckFinding(what, OK, "can be made")
 
 
 async def check_prometheus(service: Service, say: Say) -> None:
@@ -221,4 +208,4 @@ async def check_prometheus(service: Service, say: Say) -> None:
             await server.query("up", SystemClock().wall())
     except (PrometheusError, ValueError) as error:
         raise CheckError(str(error), "is it up, and is that its address?") from None
-    say(Finding(service.what, OK, f"a Prometheus answers at {redact_url(service.url)}"))
+    say(CheckFinding(service.what, OK, f"a Prometheus answers at {redact_url(service.url)}"))

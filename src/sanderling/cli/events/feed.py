@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import again
 from sanderling.cli.events.onward import Onward
-from sanderling.cli.events.place import Bodies, Folder, Letters, Rows
-from sanderling.cli.events.sink import Where, outlet, source_of
+from sanderling.cli.events.place import EventsDatabase, EventsFolder, EventsObjects, EventsQueue
+from sanderling.cli.events.sink import EventsLocations, outlet, source_of
 from sanderling.clock import Clock
 from sanderling.events.handover import EventsHandOver, HandedItem
 from sanderling.events.producer import BatchSource
@@ -24,10 +24,15 @@ VARIABLES = ("database", "objects", "queue")
 T = TypeVar("T")
 
 
-def places(onward: Onward) -> Where:
+def places(onward: Onward) -> EventsLocations:
     """Where `events` is: servers that the environment names, or the folder."""
     database, objects, queue = (os.environ.get(f"SANDERLING_EVENTS_{name.upper()}") for name in VARIABLES)
-    return Where(Folder(out=onward.events_out), Rows(database=database), Bodies(objects=objects), Letters(queue=queue))
+    return EventsLocations(
+        EventsFolder(out=onward.events_out),
+        EventsDatabase(database=database),
+        EventsObjects(objects=objects),
+        EventsQueue(queue=queue),
+    )
 
 
 def source(onward: Onward, platform: str) -> BatchSource:
@@ -73,5 +78,5 @@ def words(handed: EventsHandOver[Any], onward: Onward) -> Iterator[str]:
         yield f"Not all messages went out ({handed.unsent}). {safe}"
     yield "To have them analysed:"
     yield ""
-    yield f"    {again('events consume', Folder(out=onward.events_out))}"
+    yield f"    {again('events consume', EventsFolder(out=onward.events_out))}"
     yield ""

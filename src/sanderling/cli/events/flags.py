@@ -9,7 +9,15 @@ from cyclopts.validators import Number
 
 from sanderling.cli.alerting import NOBODY, Alerting
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, Bodies, Folder, Letters, Rows
+from sanderling.cli.events.place import (
+    OWN_BODIES,
+    OWN_LETTERS,
+    OWN_ROWS,
+    EventsDatabase,
+    EventsFolder,
+    EventsObjects,
+    EventsQueue,
+)
 from sanderling.cli.flags import SETTING
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.events.analysis.analyse import Analyser
@@ -30,7 +38,7 @@ METRICS_PORT = 9090  # where dashboards of such services look
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ConsumeWork:
     """How much at once."""
 
     batches: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 5
@@ -63,7 +71,7 @@ class Work:
     tries: Annotated[int, Parameter(validator=Number(gte=0, lte=1000)), SETTING] = 10
     """How often a message comes back whose batch is not there, or not complete, before it is given up."""
 
-    def rules(self, bodies: Bodies, letters: Letters) -> ConsumeRules:
+    def rules(self, bodies: EventsObjects, letters: EventsQueue) -> ConsumeRules:
         """The rules that go with the flags."""
         return ConsumeRules(
             batches=self.batches,
@@ -93,7 +101,7 @@ class Work:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class AnalysisFlags:
     """What posts are read with."""
 
     model: Annotated[Path | None, SETTING] = None
@@ -128,11 +136,11 @@ class Reading:
 class ConsumeFlags:
     """All flags of consuming, but for those that watch it and those of the analysis."""
 
-    folder: Folder = field(default_factory=Folder)
-    rows: Rows = OWN_ROWS
-    bodies: Bodies = OWN_BODIES
-    letters: Letters = OWN_LETTERS
-    work: Work = field(default_factory=Work)
+    folder: EventsFolder = field(default_factory=EventsFolder)
+    rows: EventsDatabase = OWN_ROWS
+    bodies: EventsObjects = OWN_BODIES
+    letters: EventsQueue = OWN_LETTERS
+    work: ConsumeWork = field(default_factory=ConsumeWork)
     serving: Serving = UNSERVED
     alerting: Alerting = NOBODY
     metrics_port: int | None = METRICS_PORT  # where metrics are, if nobody asked for them and it is free; None: nowhere

@@ -9,11 +9,12 @@ from cyclopts import Parameter
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.events.migrate import where
-from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
+from sanderling.cli.events.place import OWN_ROWS, USUAL, EventsDatabase, EventsFolder
 from sanderling.cli.reach import explained
 from sanderling.cli.times import read_age, written
 from sanderling.clock import SystemClock
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.stores.analytics import AnalyticsError
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.words import count, printable
 
 Age = Annotated[
@@ -36,8 +37,8 @@ def forget(
     *,
     older_than: Age = None,
     json: AsJson = False,
-    rows: Rows = OWN_ROWS,
-    folder: Folder = USUAL,
+    rows: EventsDatabase = OWN_ROWS,
+    folder: EventsFolder = USUAL,
 ) -> None:
     """Remove errors, or records of events that were processed."""
     usual, forgets, noun = KINDS[what]
@@ -46,14 +47,14 @@ def forget(
     _tell(number, noun, before, as_json=json)
 
 
-def known(rows: Rows, folder: Folder) -> None:
+def known(rows: EventsDatabase, folder: EventsFolder) -> None:
     """See that there is a database, and make none. Raises CommandError."""
     if not rows.there(folder):
         choose = "choose another folder with --out" if rows.database is None else "choose another with --database"
         raise CommandError(printable(f"nothing was consumed yet: there is no {where(rows, folder)}; {choose}"), code=2)
 
 
-async def _forget(forget: Forget, before: float, rows: Rows, folder: Folder) -> int:
+async def _forget(forget: Forget, before: float, rows: EventsDatabase, folder: EventsFolder) -> int:
     """Some at a time, so that whoever consumes has its turn in between; how many in all. Raises CommandError."""
     known(rows, folder)
     total = 0

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
-from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
+from sanderling.cli.events.place import OWN_ROWS, USUAL, EventsDatabase, EventsFolder
 from sanderling.cli.reach import explained, reached
 from sanderling.events.outbox import DATABASE
 from sanderling.redact import redact_url
@@ -22,7 +22,7 @@ HEIGHTS = {BASE: 0, **{name: place for place, name in enumerate(REVISIONS, 1)}, 
 APPLIED, UNDONE = "applied", "undone"
 
 
-class Moved(NamedTuple):
+class Migrated(NamedTuple):
     """From which revision to which, and the steps that were taken, in order; a revision that is none is None."""
 
     before: str | None
@@ -38,8 +38,8 @@ def migrate_command(
     *,
     yes: Annotated[bool, Parameter(negative=(), help="Really go down, and lose what was added.")] = False,
     json: AsJson = False,
-    rows: Rows = OWN_ROWS,
-    folder: Folder = USUAL,
+    rows: EventsDatabase = OWN_ROWS,
+    folder: EventsFolder = USUAL,
 ) -> None:
     """Say where the database is, or bring it elsewhere."""
     if to is None:
@@ -51,7 +51,7 @@ def migrate_command(
     _tell(moved, done, where(rows, folder), as_json=json)
 
 
-def _tell_status(rows: Rows, folder: Folder, *, as_json: bool) -> None:
+def _tell_status(rows: EventsDatabase, folder: EventsFolder, *, as_json: bool) -> None:
     """Say which revisions there are, and which the database has."""
     found = explained(_revisions(rows, folder))
     at = _name(_height(found))
@@ -67,7 +67,7 @@ def _tell_status(rows: Rows, folder: Folder, *, as_json: bool) -> None:
         raise CommandError(printable(f"{place} {there}; bring it up: {way}"))
 
 
-async def _move(to: str, rows: Rows, folder: Folder, *, yes: bool) -> tuple[Moved, str]:
+async def _move(to: str, rows: EventsDatabase, folder: EventsFolder, *, yes: bool) -> tuple[Migrated, str]:
     """Go there, up or down; what was done, and how that is called."""
     there = HEIGHTS[to]
     if to == BASE and not rows.there(folder):
@@ -75,15 +75,19 @@ async def _move(to: str, rows: Rows, folder: Folder, *, yes: bool) -> tuple[Move
     found = await _revisions(rows, folder)
     here = _height(found)
     if there < here:
-        return Moved(_name(here), _name(there), await _down(found[there:here][::-1], to, rows, folder, yes=yes)), UNDONE
+        return Migrated(
+            _name(here), _name(there), await _down(found[there:here][::-1], to, rows, folder, yes=yes)
+        ), UNDONE
     if there > here:
         if rows.database is None:
             folder.made()
         await _reach(rows, folder, to)
-    return Moved(_name(here), _name(there), found[here:there]), APPLIED
+    return Migrated(_name(here), _name(there), found[here:there]), APPLIED
 
 
-async def _down(undone: list[Revision], to: str, rows: Rows, folder: Folder, *, yes: bool) -> list[Revision]:
+async def _down(
+    undone: list[Revision], to: str, rows: EventsDatabase, folder: EventsFolder, *, yes: bool
+) -> list[Revision]:
     if not yes:
         lost = "".join(f"\n    {each.name}  {each.what}" for each in undone)
         what = f"this undoes {count(len(undone), 'revision')} of {where(rows, folder)}, and loses what each has added:"
@@ -92,12 +96,12 @@ async def _down(undone: list[Revision], to: str, rows: Rows, folder: Folder, *, 
     return undone
 
 
-async def _reach(rows: Rows, folder: Folder, target: str) -> None:
+async def _reach(rows: EventsDatabase, folder: EventsFolder, target: str) -> None:
     url = rows.url(folder)
     await reached("--database", rows.database, lambda: migrate(url, target))
 
 
-async def _revisions(rows: Rows, folder: Folder) -> list[Revision]:
+async def _revisions(rows: EventsDatabase, folder: EventsFolder) -> list[Revision]:
     """All of them; where there is no database none is applied, and none is made. Raises CommandError."""
     if not rows.there(folder):
         return revisions(None)
@@ -114,12 +118,12 @@ def _name(height: int) -> str | None:
     return REVISIONS[height - 1] if height else None
 
 
-def where(rows: Rows, folder: Folder) -> str:
+def where(rows: EventsDatabase, folder: EventsFolder) -> str:
     """The database, as it may be shown."""
     return str(folder.out / DATABASE) if rows.database is None else redact_url(rows.database)
 
 
-def _tell(moved: Moved, done: str, where: str, *, as_json: bool) -> None:
+def _tell(moved: Migrated, done: str, where: str, *, as_json: bool) -> None:
     if as_json:
         print(jsonlib.dumps({"before": moved.before, "now": moved.now, done: [each.name for each in moved.steps]}))
         return

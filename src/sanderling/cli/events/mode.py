@@ -10,13 +10,14 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
-from sanderling.cli.events.place import USUAL, Folder
+from sanderling.cli.events.place import USUAL, EventsFolder
 from sanderling.cli.times import written
 from sanderling.clock import SystemClock
 from sanderling.events.modes import FILE, LEGACY, NEW, Modes, modes_from, read_modes, write_modes
-from sanderling.events.status import published
+from sanderling.events.report import EventsFacts
+from sanderling.observe.report import Report
 from sanderling.stores.durable import FolderError
-from sanderling.stores.status_file import is_running
+from sanderling.stores.status_file import is_running, read_statuses
 from sanderling.words import printable
 
 FORMATS = ("new", "legacy", "inline")
@@ -37,7 +38,7 @@ def mode(
     inline: Annotated[bool | None, Parameter(help="Process those that carry the item itself.")] = None,
     canary: Annotated[float | None, Parameter(help="Process this share of the new ones, from 0 to 1.")] = None,
     json: AsJson = False,
-    folder: Folder = USUAL,
+    folder: EventsFolder = USUAL,
 ) -> None:
     """Say which formats are processed, or switch them."""
     given = {"new": new, "legacy": legacy, "inline": inline, "canary": canary}
@@ -61,7 +62,7 @@ def mode(
         print(line)
 
 
-def _present(folder: Folder) -> Present:
+def _present(folder: EventsFolder) -> Present:
     """The modes as they are. Raises CommandError."""
     try:
         found = read_modes(folder.out)
@@ -72,9 +73,10 @@ def _present(folder: Folder) -> Present:
         raise CommandError(printable(message)) from None
     if found is not None:
         return Present(found, _written_at(folder), "")
-    status = published(folder.out)
-    if status is not None and is_running(status, SystemClock().wall()):
-        return Present(status.modes, None, f"process {status.pid}, which consumes there, keeps to these")
+    for report in read_statuses(folder.out, Report[EventsFacts]):
+        if is_running(report.process, SystemClock().wall()):
+            there = f"process {report.process.pid}, which consumes there, keeps to these"
+            return Present(report.facts.modes, None, there)
     try:
         modes = modes_from(os.environ)
     except ValueError as error:
@@ -82,7 +84,7 @@ def _present(folder: Folder) -> Present:
     return Present(modes, None, f"whoever consumes begins with {NEW} and {LEGACY} of its environment, here that is")
 
 
-def _is_broken(folder: Folder) -> bool:
+def _is_broken(folder: EventsFolder) -> bool:
     try:
         read_modes(folder.out)
     except ValueError:
@@ -90,14 +92,14 @@ def _is_broken(folder: Folder) -> bool:
     return False
 
 
-def _written_at(folder: Folder) -> float | None:
+def _written_at(folder: EventsFolder) -> float | None:
     try:
         return (folder.out / FILE).stat().st_mtime
     except OSError:  # it was there a moment ago, so somebody writes it just now
         return None
 
 
-def _tell(present: Present, folder: Folder, *, as_json: bool) -> None:
+def _tell(present: Present, folder: EventsFolder, *, as_json: bool) -> None:
     if as_json:
         how = {"written": not present.whose, "since": present.since}
         print(jsonlib.dumps(msgspec.to_builtins(present.modes) | how))

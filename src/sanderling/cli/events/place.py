@@ -23,8 +23,9 @@ from sanderling.events.envelopes import EVENT_TYPE
 from sanderling.events.outbox import DATABASE, OBJECTS, QUEUE, open_outgoing
 from sanderling.events.rows import EVENTS_EXCHANGE
 from sanderling.executor import in_threads
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.objects import ObjectError, WholeObjects, open_objects
 from sanderling.stores.queue import Binding, QueueError, WholeQueue
@@ -37,7 +38,7 @@ KNOWN = (FolderError, QueueError, AnalyticsError, ObjectError)  # what may be wr
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
+class EventsFolder:
     """The folder. A command takes one as `*, folder: Folder = USUAL`."""
 
     out: Annotated[Path, Parameter(name="--out")] = Path("events")
@@ -52,24 +53,24 @@ class Folder:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class EventsDatabase:
     """The database. A command takes one as `*, rows: Rows = OWN_ROWS`."""
 
     database: Annotated[str | None, Parameter(env_var="SANDERLING_EVENTS_DATABASE")] = None
     """Where rows are: sqlite:PATH or postgresql://…; by default events.db in the folder."""
 
-    def url(self, folder: Folder) -> str:
+    def url(self, folder: EventsFolder) -> str:
         """Its URL."""
         return self.database or f"sqlite:{folder.out / DATABASE}"
 
-    def there(self, folder: Folder) -> bool:
+    def there(self, folder: EventsFolder) -> bool:
         """Whether there is one, as far as that can be known without making it: a server may have it."""
         kind, _, path = self.url(folder).partition(":")
         return kind != "sqlite" or Path(path).is_file()
 
     @asynccontextmanager
     async def opened(
-        self, folder: Folder, say: Say | None = None, *, writers: int = 6, readers: int = 4
+        self, folder: EventsFolder, say: Say | None = None, *, writers: int = 6, readers: int = 4
     ) -> AsyncIterator[AnalyticsStore]:
         """The database, reached. With `say`, a server is given a while to come up. Raises CommandError."""
         with ThreadPoolExecutor(4, "rows") as threads:
@@ -83,7 +84,7 @@ class Rows:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bodies:
+class EventsObjects:
     """The object store. A command takes one as `*, bodies: Bodies = OWN_BODIES`."""
 
     objects: Annotated[str | None, Parameter(env_var="SANDERLING_EVENTS_OBJECTS")] = None
@@ -93,7 +94,7 @@ class Bodies:
     """The bucket for batches, and of a path that names none."""
 
     @asynccontextmanager
-    async def opened(self, folder: Folder, say: Say | None = None) -> AsyncIterator[WholeObjects]:
+    async def opened(self, folder: EventsFolder, say: Say | None = None) -> AsyncIterator[WholeObjects]:
         """The object store, which answers. Raises CommandError."""
         try:
             objects = open_objects(self.objects or f"file:{folder.out / OBJECTS}")
@@ -108,7 +109,7 @@ class Bodies:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letters(QueueFlags):
+class EventsQueue(QueueFlags):
     """The queue. A command takes one as `*, letters: Letters = OWN_LETTERS`."""
 
     queue: Annotated[str | None, Parameter(env_var="SANDERLING_EVENTS_QUEUE")] = None
@@ -129,7 +130,7 @@ class Letters(QueueFlags):
         return Binding(self.exchange, self.routing_key)
 
     @asynccontextmanager
-    async def topic(self, folder: Folder, clock: Clock, incoming: WholeQueue) -> AsyncIterator[Topic]:
+    async def topic(self, folder: EventsFolder, clock: Clock, incoming: WholeQueue) -> AsyncIterator[Topic]:
         """Where messages go out: exchanges of the server, or queues of ours. Raises CommandError."""
         opened = open_outgoing(
             self.url(folder),
@@ -141,4 +142,4 @@ class Letters(QueueFlags):
             yield topic
 
 
-USUAL, OWN_ROWS, OWN_BODIES, OWN_LETTERS = Folder(), Rows(), Bodies(), Letters()
+USUAL, OWN_ROWS, OWN_BODIES, OWN_LETTERS = EventsFolder(), EventsDatabase(), EventsObjects(), EventsQueue()

@@ -11,12 +11,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from rich.console import Console
-from rich.text import Text
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
@@ -26,13 +24,14 @@ from sanderling.cli.events.place import (
     OWN_LETTERS,
     OWN_ROWS,
     USUAL,
-    Bodies,
-    Folder,
-    Letters,
-    Rows,
+    EventsDatabase,
+    EventsFolder,
+    EventsObjects,
+    EventsQueue,
 )
-from sanderling.cli.events.sink import Where, outlet, source_of
+from sanderling.cli.events.sink import EventsLocations, outlet, source_of
 from sanderling.cli.loop import explain_end, run
+from sanderling.cli.progress_line import ProgressLine
 from sanderling.cli.reach import reached
 from sanderling.clock import SystemClock
 from sanderling.events.handover import Outlet
@@ -47,7 +46,7 @@ STDIN, TASK = Path("-"), "research_and_crawl"
 
 
 @dataclass(slots=True)
-class Total:
+class PublishedTotal:
     """What came of all files."""
 
     items: int = 0
@@ -68,39 +67,13 @@ class Total:
         del self.problems[MOST_PROBLEMS:]
 
 
-class Progress:
-    """A line that changes, on a terminal; nothing elsewhere."""
-
-    def __init__(self, *, shown: bool) -> None:
-        drawn = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._line = Console(stderr=True).status("") if drawn else None
-        # What keeps it waiting is in the line, or else in the log.
-        logs.configure(level="error" if drawn else "warning")
-
-    def __enter__(self) -> Self:
-        if self._line is not None:
-            self._line.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._line is not None:
-            self._line.stop()
-
-    def note(self, text: str) -> None:
-        """Something that should stay to be read."""
-        if self._line is not None:
-            self._line.console.print(Text(printable(text)))
-        else:
-            print(printable(text), file=sys.stderr, flush=True)
-
-    async def watch(self, path: Path, sink: BatchSink) -> None:
-        """Show how a file goes, until cancelled."""
-        while self._line is not None:
-            tally = sink.tally
-            waits = f"; waiting: {tally.trouble}" if tally.trouble else ""
-            told = f"{path.name}: {count(tally.items, 'item')} in {_batches(tally.batches)}{waits}"
-            self._line.update(Text(printable(told), overflow="ellipsis", no_wrap=True))
-            await asyncio.sleep(SHOW_EVERY)
+async def _watch(line: ProgressLine, path: Path, sink: BatchSink) -> None:
+    """Show how a file goes, until cancelled."""
+    while True:
+        tally = sink.tally
+        waits = f"; waiting: {tally.trouble}" if tally.trouble else ""
+        line.show(f"{path.name}: {count(tally.items, 'item')} in {_batches(tally.batches)}{waits}")
+        await asyncio.sleep(SHOW_EVERY)
 
 
 def publish(  # noqa: PLR0913 - a flag each
@@ -124,21 +97,23 @@ def publish(  # noqa: PLR0913 - a flag each
         ),
     ] = None,
     json: AsJson = False,
-    folder: Folder = USUAL,
-    rows: Rows = OWN_ROWS,
-    bodies: Bodies = OWN_BODIES,
-    letters: Letters = OWN_LETTERS,
+    folder: EventsFolder = USUAL,
+    rows: EventsDatabase = OWN_ROWS,
+    bodies: EventsObjects = OWN_BODIES,
+    letters: EventsQueue = OWN_LETTERS,
 ) -> None:
     """Publish files, and send the messages that say so."""
     _check(files)
-    where = Where(folder, rows, bodies, letters)
+    where = EventsLocations(folder, rows, bodies, letters)
     said = {"job_id": job, "platform": platform, "project_id": project, "brand_name": brand, "keyword": keyword}
     source = source_of(where, **said, task_type=task_type)
     flags = {"--job": job, "--platform": platform, "--project": project, "--brand": brand, "--keyword": keyword}
     flags |= {"--task-type": task_type if task_type != TASK else "", "--batch": str(batch or "")}
     words = [word for flag, value in flags.items() if value for word in (flag, value)]
     onward = again("events publish", *files, *words, folder, rows, bodies, letters)
-    with Progress(shown=not json) as progress, explain_end(onward, KNOWN):
+    with ProgressLine(shown=not json) as progress, explain_end(onward, KNOWN):
+        # What keeps it waiting is in the line, or else in the log.
+        logs.configure(level="error" if progress.is_drawn else "warning")
         total = run(_publish(files, source, SinkRules(items=batch, tries=TRIES), where, progress))
     _tell(total, source, where, as_json=json)
     if total.unsent:
@@ -163,14 +138,14 @@ def _check(files: tuple[Path, ...]) -> None:
 
 
 async def _publish(
-    files: tuple[Path, ...], source: BatchSource, rules: SinkRules, where: Where, progress: Progress
-) -> Total:
-    total = Total()
+    files: tuple[Path, ...], source: BatchSource, rules: SinkRules, where: EventsLocations, progress: ProgressLine
+) -> PublishedTotal:
+    total = PublishedTotal()
     async with outlet(where, SystemClock(), progress.note) as out:
         for path in files:
             sink = out.sink(source, rules)
             async with asyncio.TaskGroup() as group:
-                watching = group.create_task(progress.watch(path, sink))
+                watching = group.create_task(_watch(progress, path, sink))
                 found = await (publish_piped(sys.stdin.fileno(), sink) if path == STDIN else publish_file(path, sink))
                 watching.cancel()
             total.add(path, found, sink)
@@ -178,7 +153,7 @@ async def _publish(
     return total
 
 
-async def _send(out: Outlet, where: Where, total: Total, progress: Progress) -> None:
+async def _send(out: Outlet, where: EventsLocations, total: PublishedTotal, progress: ProgressLine) -> None:
     """Send what is in the outbox, also what others have left there."""
     try:
         total.sent = await reached("--queue", where.letters.queue, out.sender.send_waiting, progress.note)
@@ -190,9 +165,9 @@ def _batches(number: int) -> str:
     return f"{number:,} batch" if number == 1 else f"{number:,} batches"
 
 
-def _tell(total: Total, source: BatchSource, where: Where, *, as_json: bool) -> None:
+def _tell(total: PublishedTotal, source: BatchSource, where: EventsLocations, *, as_json: bool) -> None:
     if as_json:
-        told = {name: getattr(total, name) for name in Total.__slots__}
+        told = {name: getattr(total, name) for name in PublishedTotal.__slots__}
         print(jsonlib.dumps({"job": source.job_id, "platform": source.platform, "project": source.project} | told))
         return
     for line in _words(total, source):
@@ -206,7 +181,7 @@ def _tell(total: Total, source: BatchSource, where: Where, *, as_json: bool) -> 
         print(f"\nTo have them analysed:\n\n    {command}\n")
 
 
-def _words(total: Total, source: BatchSource) -> Iterator[str]:
+def _words(total: PublishedTotal, source: BatchSource) -> Iterator[str]:
     yield f"Published {count(total.items, 'item')} in {_batches(total.batches)} of the job {source.job_id}."
     if total.left_out:
         yield f"Left out: {count(total.left_out, 'line')}, of pages that moved or are as before."

@@ -9,14 +9,11 @@ Tricky bits:
 """
 
 import json as jsonlib
-import os
-import sys
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
-from rich.console import Console
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
@@ -25,15 +22,17 @@ from sanderling.cli.events.place import (
     OWN_LETTERS,
     OWN_ROWS,
     USUAL,
-    Folder,
-    Letters,
-    Rows,
+    EventsDatabase,
+    EventsFolder,
+    EventsQueue,
 )
+from sanderling.cli.progress_line import ProgressLine
 from sanderling.cli.reach import explained
 from sanderling.cli.times import read_time, written
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxSender
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, EventFilter, OutboxMessage, Replayable
+from sanderling.stores.analytics import AnalyticsError, EventFilter, OutboxMessage, Replayable
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.queue import QueueError
 from sanderling.stores.topic import unfit
 from sanderling.words import count, printable
@@ -68,7 +67,7 @@ class Which:
         return EventFilter(from_date=start, to_date=end, project_id=self.project, job_id=self.job)
 
 
-class Replayed(NamedTuple):
+class ReplayedEvents(NamedTuple):
     """How many go again, how many cannot, and why they are still in the outbox, if they are."""
 
     events: int
@@ -81,9 +80,9 @@ def replay(
     which: Which,
     dry_run: Annotated[bool, Parameter(negative=(), help="Only say how many events these are.")] = False,
     json: AsJson = False,
-    rows: Rows = OWN_ROWS,
-    letters: Letters = OWN_LETTERS,
-    folder: Folder = USUAL,
+    rows: EventsDatabase = OWN_ROWS,
+    letters: EventsQueue = OWN_LETTERS,
+    folder: EventsFolder = USUAL,
 ) -> None:
     """Have events processed again."""
     chosen = which.chosen(SystemClock().wall())
@@ -106,12 +105,14 @@ def replay(
         raise CommandError(printable(f"{done.trouble}\n{marked}"))
 
 
-async def _counted(chosen: EventFilter, rows: Rows, folder: Folder) -> Replayable:
+async def _counted(chosen: EventFilter, rows: EventsDatabase, folder: EventsFolder) -> Replayable:
     async with rows.opened(folder, writers=1, readers=1) as store:
         return await store.replayable(chosen)
 
 
-async def _replay(chosen: EventFilter, rows: Rows, letters: Letters, folder: Folder) -> Replayed:
+async def _replay(
+    chosen: EventFilter, rows: EventsDatabase, letters: EventsQueue, folder: EventsFolder
+) -> ReplayedEvents:
     clock = SystemClock()
     # All is opened before anything is marked: with a queue that is away nothing is changed.
     async with (
@@ -120,16 +121,16 @@ async def _replay(chosen: EventFilter, rows: Rows, letters: Letters, folder: Fol
         letters.topic(folder, clock, queue) as topic,
     ):
         found = await store.replayable(chosen)
-        with _Line() as line:
+        with ProgressLine() as line:
             events = await _marked(store, chosen, letters, line)
         try:
             await OutboxSender(store, topic, clock, Random()).send_waiting()
         except (QueueError, AnalyticsError) as error:
-            return Replayed(events, found.without_message, str(error))
-        return Replayed(events, found.without_message, "")
+            return ReplayedEvents(events, found.without_message, str(error))
+        return ReplayedEvents(events, found.without_message, "")
 
 
-async def _marked(store: AnalyticsStore, chosen: EventFilter, letters: Letters, line: "_Line") -> int:
+async def _marked(store: AnalyticsStore, chosen: EventFilter, letters: EventsQueue, line: ProgressLine) -> int:
     """Mark all of them; how many. Raises CommandError."""
     events = 0
     try:
@@ -142,29 +143,7 @@ async def _marked(store: AnalyticsStore, chosen: EventFilter, letters: Letters, 
     return events
 
 
-class _Line:
-    """One line that changes, on a terminal; elsewhere nothing."""
-
-    def __init__(self) -> None:
-        wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._status = Console(stderr=True).status("looking") if wanted else None
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def show(self, text: str) -> None:
-        """How far it is."""
-        if self._status is not None:
-            self._status.update(text)
-
-
-def _tell(done: Replayed, consume: str) -> None:
+def _tell(done: ReplayedEvents, consume: str) -> None:
     if not done.events:
         print(f"There is nothing to process again.{_lost(done.without_message)}")
         return

@@ -7,7 +7,16 @@ from random import Random
 from typing import Any
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
+from sanderling.cli.events.place import (
+    OWN_BODIES,
+    OWN_LETTERS,
+    OWN_ROWS,
+    USUAL,
+    EventsDatabase,
+    EventsFolder,
+    EventsObjects,
+    EventsQueue,
+)
 from sanderling.clock import Clock
 from sanderling.events.handover import Outlet
 from sanderling.events.outbox import OutboxSender, TopicOfQueue
@@ -27,17 +36,19 @@ HARMLESS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class EventsLocations:
     """All places of `events`."""
 
-    folder: Folder = USUAL
-    rows: Rows = OWN_ROWS
-    bodies: Bodies = OWN_BODIES
-    letters: Letters = OWN_LETTERS
+    folder: EventsFolder = USUAL
+    rows: EventsDatabase = OWN_ROWS
+    bodies: EventsObjects = OWN_BODIES
+    letters: EventsQueue = OWN_LETTERS
 
 
 @asynccontextmanager
-async def outlet(where: Where, clock: Clock, say: Callable[[str], object] | None = None) -> AsyncIterator[Outlet]:
+async def outlet(
+    where: EventsLocations, clock: Clock, say: Callable[[str], object] | None = None
+) -> AsyncIterator[Outlet]:
     """Database and object store, reached; the queue when there is something to send. Raises CommandError."""
     where.folder.made()
     async with AsyncExitStack() as stack:
@@ -49,7 +60,7 @@ async def outlet(where: Where, clock: Clock, say: Callable[[str], object] | None
         yield Outlet(objects, OutboxSender(store, TopicOfQueue(topic, queue), clock, Random()), clock)
 
 
-def source_of(where: Where, prefix: str = "--", **said: str) -> BatchSource:
+def source_of(where: EventsLocations, prefix: str = "--", **said: str) -> BatchSource:
     """Whose batches they are. Raises CommandError, which names the flag that is to blame."""
     fixed = {"bucket": where.bodies.bucket, "exchange": where.letters.exchange}
     values: dict[str, Any] = {**fixed, "routing_key": where.letters.routing_key, **said}

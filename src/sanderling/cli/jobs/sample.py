@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from sanderling.cli import loop as event_loop
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.jobs.run import Asking, exit_with, open_folder, run_folder
+from sanderling.cli.jobs.run import JobNetwork, exit_with, open_folder, run_folder
 from sanderling.cli.jobs.summary import JobSummary, summarise
 from sanderling.cli.options import Options
 from sanderling.cli.screen import Silent
@@ -27,7 +27,7 @@ def show_sample(  # noqa: PLR0913 - what the command was given
     job: Job,
     given: Mapping[str, str],
     number: int,
-    asking: Asking,
+    asking: JobNetwork,
     options: Options,
     *,
     as_json: bool,

@@ -20,7 +20,7 @@ from sanderling.cli.flag_files import listing
 from sanderling.cli.flags import Patient
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
@@ -32,15 +32,14 @@ from sanderling.extras import missing
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.observe.metrics import PagesMetrics
+from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
-from sanderling.pages.leave_out import LeaveOut
+from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
-from sanderling.pages.report import report
+from sanderling.pages.report import PagesFacts, report_crawl
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.status import Status, status
 from sanderling.pages.urls import CrawlScope, UrlError, normalise, read_seeds
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
@@ -53,7 +52,7 @@ SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network(Patient):
+class PagesNetwork(Patient):
     """How hosts are asked. A command takes one as `*, network: Network = USUAL`."""
 
     leave_out: Path | None = None
@@ -67,14 +66,14 @@ class Network(Patient):
         return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
 
 
-USUAL = Network()
+USUAL = PagesNetwork()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlFlags:
+class PagesFlags:
     """The flags of a crawl, beside those that say what to crawl."""
 
-    network: Network = USUAL
+    network: PagesNetwork = USUAL
     onward: Onward = NOWHERE
     options: Options = BOUNDED
     max_pages: int | None = None
@@ -93,7 +92,7 @@ class CrawlFlags:
     def rules(self) -> CrawlRules:
         """The rules that go with the flags. Raises CommandError."""
         network = self.network
-        listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, LeaveOut.read)
+        listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, ExcludedUrls.read)
         per_host = connections_for(network.most(RPS))
         return CrawlRules(per_host=per_host, max_pages=self.max_pages, patience=network.patience, leave_out=listed)
 
@@ -131,7 +130,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         Parameter(help="Write Parquet files beside the JSON lines at the end; by default if pyarrow is installed."),
     ] = None,
     json: SummaryAsJson = False,
-    network: Network = USUAL,
+    network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
 ) -> None:
@@ -142,7 +141,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     plan = _plan(urls, seeds, allow, depth)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
-    flags = CrawlFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
+    flags = PagesFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
     transport, rules = network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock()) as folder:
         if resume:
@@ -151,7 +150,7 @@ def crawl(  # noqa: PLR0913 - a flag each
 
 
 def run_crawl(
-    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: CrawlFlags, *, as_json: bool
+    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: PagesFlags, *, as_json: bool
 ) -> None:
     """Crawl the folder to its end, show how it goes, and exit with the code that says how it went."""
     screen = fitting(json=as_json)
@@ -171,8 +170,8 @@ def run_crawl(
 
 
 async def crawl_folder(
-    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: CrawlFlags, clock: Clock, screen: Screen
-) -> Ran[Status]:
+    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: PagesFlags, clock: Clock, screen: Screen
+) -> Ran[Report[PagesFacts]]:
     """Crawl until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     onward = flags.onward
     with ThreadPoolExecutor(1, "folder") as thread:
@@ -181,17 +180,16 @@ async def crawl_folder(
             crawl = Crawl(folder, transport, executor, rules=rules, clock=clock, hand_over=feed)
             started = clock.now()
 
-            def take(top: int = 1000, *, running: bool = True) -> Status:
-                return status(crawl, clock.now() - started, top, running=running)
+            def report(top: int = 1000, *, running: bool = True) -> Report[PagesFacts]:
+                return report_crawl(crawl, clock.now() - started, top, running=running)
 
             shell = Shell(
                 folder=folder.path,
                 options=flags.options,
                 screen=screen,
                 executor=executor,
-                status=take,
-                frame=lambda *, running=True: report(take(SHOWN, running=running)),
-                metrics=expose(PagesMetrics, partial(take, 0)),
+                report=report,
+                brief=partial(report, SHOWN),
                 transport=transport,
             )
             ran = await run_system(crawl, shell)

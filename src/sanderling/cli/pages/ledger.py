@@ -14,8 +14,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
-from sanderling.cli.pages.crawl import USUAL, CrawlFlags, Network, open_folder, run_crawl
-from sanderling.cli.pages.status import check_crawl
+from sanderling.cli.pages.crawl import USUAL, PagesFlags, PagesNetwork, open_folder, run_crawl
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
 from sanderling.clock import SystemClock
 from sanderling.crawls.verify import CrawlProof
@@ -32,6 +31,13 @@ ENDS = (End.FETCHED, End.UNCHANGED, End.MOVED, End.REFUSED, End.LEFT_OUT, End.FA
 EXAMPLES = 3  # URLs shown for each reason
 
 Folder = Annotated[Path, Parameter(help="The folder of a crawl.")]
+
+
+def check_crawl(folder: Path) -> None:
+    """Raise CommandError where no crawl has begun."""
+    if not (folder / LEDGER).is_file():
+        found = f"it has no {LEDGER}" if folder.is_dir() else "it is a file" if folder.exists() else "it is not there"
+        raise CommandError(f"{folder} is no crawl: {found}", code=2)
 
 
 def prove_crawl(folder: Path, *, as_json: bool) -> None:
@@ -56,7 +62,7 @@ def failed(
     *,
     retry: Annotated[bool, Parameter(negative=(), help="Ask for them all once more.")] = False,
     json: AsJson = False,
-    network: Network = USUAL,
+    network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Options = DEFAULT,
 ) -> None:
@@ -85,13 +91,13 @@ def _failures(folder: Path) -> Iterator[Failed]:
         raise CommandError(str(error), code=2) from None
 
 
-def _retry(folder: Path, network: Network, onward: Onward, options: Options, *, as_json: bool) -> None:
+def _retry(folder: Path, network: PagesNetwork, onward: Onward, options: Options, *, as_json: bool) -> None:
     if next(_failures(folder), None) is None and not as_json:
         print(f"Nothing failed in {printable(str(folder))}.")
         for line in _not_asked(folder, again("pages crawl", "--resume", "--out", folder, network, onward)):
             print(line)
         return
-    flags = CrawlFlags(network=network, onward=onward, options=options)
+    flags = PagesFlags(network=network, onward=onward, options=options)
     transport, rules = network.transport(), flags.rules()
     with open_folder(folder, None, resume=True, clock=SystemClock()) as crawl:
         crawl.ledger.reopen(End.FAILED)

@@ -13,11 +13,12 @@ from cyclopts import Parameter
 from msgspec.structs import replace
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.polling.place import USUAL, Place, known
+from sanderling.cli.polling.place import USUAL, PollingFolder, known
 from sanderling.clock import SystemClock
 from sanderling.polling.report import describe_interval
 from sanderling.polling.settings import DAY, LONGEST, SHORTEST, KnownSetting, SettingError, Sort
-from sanderling.stores.polling import Field, PollingStore, PollingStoreError, PollingTarget, Query
+from sanderling.stores.polling import Field, PollingStoreError, PollingTarget, Query
+from sanderling.stores.polling_store import PollingStore
 from sanderling.words import count, printable
 
 PAGE = 1000
@@ -34,7 +35,7 @@ T = TypeVar("T")
 Fields = Mapping[Field, bool | float | int | None]
 
 
-def done(place: Place, work: Callable[[PollingStore], Awaitable[T]]) -> T:
+def done(place: PollingFolder, work: Callable[[PollingStore], Awaitable[T]]) -> T:
     """What comes of the work at the database. Raises CommandError."""
 
     async def run() -> T:
@@ -70,7 +71,7 @@ def change(  # noqa: PLR0913 - a flag each
         str | None, Parameter(name="--for", help="Run it now, and often for so long, as in 30s.")
     ] = None,
     json: Json = False,
-    place: Place = USUAL,
+    place: PollingFolder = USUAL,
 ) -> None:
     """Change how targets are polled; discovery leaves that alone."""
     fields, said = _fields(interval, priority, pause=pause)
@@ -115,7 +116,7 @@ def purge(
     *,
     yes: Annotated[bool, Parameter(negative=(), help="Really do it.")] = False,
     json: Json = False,
-    place: Place = USUAL,
+    place: PollingFolder = USUAL,
 ) -> None:
     """Remove all rows and all targets; settings stay. Whoever polls finds everything again."""
     if not yes:
@@ -135,7 +136,7 @@ def _check(kind: str | None, *, every: bool) -> None:
         raise CommandError(f"{found}; expected a kind like race, perhaps with an id, or --all", code=2)
 
 
-def _promote(place: Place, kind: str | None, source_id: str | None, seconds: float) -> int:
+def _promote(place: PollingFolder, kind: str | None, source_id: str | None, seconds: float) -> int:
     """Run all that are meant now, and often for so long; how many. Raises CommandError."""
 
     async def work(store: PollingStore) -> int:
@@ -148,7 +149,7 @@ def _promote(place: Place, kind: str | None, source_id: str | None, seconds: flo
     return done(place, work)
 
 
-def _change(place: Place, kind: str | None, source_id: str | None, fields: Fields) -> int:
+def _change(place: PollingFolder, kind: str | None, source_id: str | None, fields: Fields) -> int:
     """Change all that are meant; how many. Raises CommandError."""
 
     async def work(store: PollingStore) -> int:

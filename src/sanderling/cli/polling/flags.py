@@ -17,16 +17,16 @@ from sanderling.apis.trackside import Trackside
 from sanderling.cli.client import check_reach, make_transport
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.flag_files import secret, section
-from sanderling.cli.flags import SETTING, Reach
+from sanderling.cli.flags import SETTING, ReachFlags
 from sanderling.cli.limits import make_limiter
-from sanderling.cli.polling.place import USUAL, Place
+from sanderling.cli.polling.place import USUAL, PollingFolder
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules
+from sanderling.polling.change_sinks import ChangeQueueSink, ChangeSink, WebhookSink
 from sanderling.polling.settings import PREFIX, Keys, SettingError
-from sanderling.polling.sinks import QueueSink, Sink, WebhookSink
 from sanderling.stores.queue import QueueError, open_queue
 
 WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets
@@ -37,7 +37,7 @@ CONNECTIONS = 512  # what is live is not bounded by them: 100 requests a second 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream(Reach):
+class PollingUpstream(ReachFlags):
     """Whom to ask."""
 
     trackside: Annotated[str | None, Parameter(env_var="SANDERLING_TRACKSIDE")] = None
@@ -93,7 +93,7 @@ class Upstream(Reach):
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class PollingPace:
     """How often. A setting of polling that is given here stays until somebody changes it."""
 
     set: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
@@ -127,7 +127,7 @@ class Pace:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class ChangeSinks:
     """Who is told what changed, and for how long: by a webhook, through a queue."""
 
     webhook_file: Annotated[Path | None, SETTING] = None
@@ -145,16 +145,16 @@ class Telling:
     keep_changes: Annotated[int, Parameter(validator=Number(gte=1000, lte=10**9)), SETTING] = 100_000
     """How many changes are kept for those who come back."""
 
-    def sinks(self, clock: Clock, environment: Mapping[str, str] = os.environ) -> dict[str, Sink]:
+    def sinks(self, clock: Clock, environment: Mapping[str, str] = os.environ) -> dict[str, ChangeSink]:
         """Where changes go, by the name under which it is remembered how far. Raises CommandError."""
-        found: dict[str, Sink] = {}
+        found: dict[str, ChangeSink] = {}
         url = secret("webhook-file", self.webhook_file, WEBHOOK, environment)
         signed = secret("webhook-secret-file", self.webhook_secret_file, SECRET, environment)
         try:
             if url:
                 found["webhook"] = WebhookSink(url, clock, signed.encode())
             if self.queue is not None:
-                found["queue"] = QueueSink(open_queue(self.queue, self.queue_name, clock))
+                found["queue"] = ChangeQueueSink(open_queue(self.queue, self.queue_name, clock))
         except ValueError as error:
             raise CommandError(f"the address of the webhook: {error}", code=2) from None
         except QueueError as error:
@@ -166,11 +166,11 @@ class Telling:
 class PollFlags:
     """All flags of polling, but for those that watch it."""
 
-    place: Place = USUAL
-    upstream: Upstream = field(default_factory=Upstream)
-    pace: Pace | None = field(default_factory=Pace)  # None leaves all settings as they are
+    place: PollingFolder = USUAL
+    upstream: PollingUpstream = field(default_factory=PollingUpstream)
+    pace: PollingPace | None = field(default_factory=PollingPace)  # None leaves all settings as they are
     serving: Serving = UNSERVED
-    telling: Telling = field(default_factory=Telling)
+    telling: ChangeSinks = field(default_factory=ChangeSinks)
 
 
 def full_key(key: str) -> str:

@@ -12,13 +12,11 @@ import msgspec
 from cyclopts import Parameter
 
 from sanderling.apis.polled import Kind
-from sanderling.cli.command_error import CommandError
-from sanderling.cli.published_words import nothing
+from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.reach import Say, reached
 from sanderling.executor import Executor, in_threads
 from sanderling.stores.documents import Schema
-from sanderling.stores.polling import PollingStore
-from sanderling.stores.polling_open import open_polling
+from sanderling.stores.polling_store import PollingStore, open_polling
 
 DATABASE = "polling.db"
 KINDS = "source.kinds"  # a setting of ours: what kinds there are, for commands that do not know the source
@@ -26,17 +24,11 @@ KINDS = "source.kinds"  # a setting of ours: what kinds there are, for commands 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
-    """The folder. A command that needs no more takes one as `*, folder: Folder = OWN_FOLDER`."""
+class PollingFolder:
+    """The folder and the database. A command takes one as `*, place: PollingFolder = USUAL`."""
 
     out: Annotated[Path, Parameter(name="--out")] = Path("polling")
     """The folder for all that is kept on this machine."""
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place(Folder):
-    """The folder and the database. A command takes one as `*, place: Place = USUAL`."""
 
     database: str | None = None
     """Where targets, rows and changes are: sqlite:PATH or postgresql://…; by default polling.db in the folder."""
@@ -52,12 +44,12 @@ class Place(Folder):
         return self.database is not None or (self.out / DATABASE).is_file()
 
 
-OWN_FOLDER, USUAL = Folder(), Place()
+USUAL = PollingFolder()
 
 
 @asynccontextmanager
 async def opened(
-    place: Place, schema: Schema | None, source: str, say: Say | None = None
+    place: PollingFolder, schema: Schema | None, source: str, say: Say | None = None
 ) -> AsyncIterator[tuple[PollingStore, Executor]]:
     """The database, reached, and a desk for all else. Raises CommandError.
 
@@ -74,10 +66,10 @@ async def opened(
 
 
 @asynccontextmanager
-async def known(place: Place) -> AsyncIterator[PollingStore]:
+async def known(place: PollingFolder) -> AsyncIterator[PollingStore]:
     """The database of a source that was polled before; it may be polled just now. Raises CommandError."""
     if not place.begun:
-        raise nothing("nothing was polled", place.out, "--out", "sanderling polling run")
+        raise not_begun("nothing was polled", place.out, "--out", "sanderling polling run")
     async with opened(place, None, "") as (store, _):
         yield store
 

@@ -18,9 +18,9 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import describe_inflight, explain_end
 from sanderling.cli.loop import run as run_loop
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
-from sanderling.cli.polling.flags import Pace, PollFlags, Telling, Upstream
-from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
+from sanderling.cli.options import BOUNDED, Bounded, Options
+from sanderling.cli.polling.flags import ChangeSinks, PollFlags, PollingPace, PollingUpstream
+from sanderling.cli.polling.place import USUAL, PollingFolder, keep_kinds, opened
 from sanderling.cli.polling.summary import again, fetched, summarise, words
 from sanderling.cli.reach import KNOWN
 from sanderling.cli.report_screen import Screen, fitting
@@ -29,15 +29,14 @@ from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.metrics_polling import PollingMetrics
+from sanderling.observe.report import Report
+from sanderling.polling.change_sinks import ChangeSink
 from sanderling.polling.control import Ingested, PollingControl
 from sanderling.polling.discovery import DiscoveryError
 from sanderling.polling.measures import Late
-from sanderling.polling.report import report
-from sanderling.polling.sinks import Sink
-from sanderling.polling.status import PollingStatus
+from sanderling.polling.report import PollingFacts
 from sanderling.polling.subscribers import Subscriber
-from sanderling.polling.system import PollingSystem, Tools
+from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.durable import plainly
 from sanderling.stores.polling import PollingStoreError
@@ -46,7 +45,7 @@ from sanderling.web.stream import Streams
 
 Lateness = Mapping[str, Late]  # of all runs, by pace
 Until = Callable[[PollingControl], Awaitable[object]]  # polling stops when it is over
-UPSTREAM, PACE, TELLING = Upstream(), Pace(), Telling()
+UPSTREAM, PACE, TELLING = PollingUpstream(), PollingPace(), ChangeSinks()
 
 
 def run(  # noqa: PLR0913 - flags, in groups
@@ -55,11 +54,11 @@ def run(  # noqa: PLR0913 - flags, in groups
         bool, Parameter(negative=(), help="Find out what there is, fetch all of it once, and end.")
     ] = False,
     json: SummaryAsJson = False,
-    place: Place = USUAL,
-    upstream: Upstream = UPSTREAM,
-    pace: Pace = PACE,
+    place: PollingFolder = USUAL,
+    upstream: PollingUpstream = UPSTREAM,
+    pace: PollingPace = PACE,
     serving: Serving = UNSERVED,
-    telling: Telling = TELLING,
+    telling: ChangeSinks = TELLING,
     options: Bounded = BOUNDED,
 ) -> None:
     """Poll until Ctrl-C."""
@@ -97,7 +96,7 @@ def _run_once(flags: PollFlags, options: Options, screen: Screen) -> None:
 
 async def run_polling(
     flags: PollFlags, options: Options, clock: Clock, screen: Screen, *, until: Until | None = None
-) -> tuple[Ran[PollingStatus], Lateness]:
+) -> tuple[Ran[Report[PollingFacts]], Lateness]:
     """Poll until somebody stops it, or until `until` is over; also how late runs began. Raises CommandError."""
     source, folder = flags.upstream.describe(), flags.place.out
     flags.serving.check()
@@ -108,7 +107,7 @@ async def run_polling(
     async with opened(flags.place, source.schema, source.name, screen.note) as (store, executor):
         # Redirects are not followed: a header with a secret is for this host only.
         fetcher = Fetcher(transport.http, transport.limiter, clock=clock, follow=False, retry=False)
-        tools = Tools(source, fetcher, transport.limiter, transport.memory, store, executor, folder)
+        tools = PollingResources(source, fetcher, transport.limiter, transport.memory, store, executor, folder)
         system = PollingSystem(tools, clock=clock, rng=Random(), keep=flags.telling.keep_changes)
         watch = PollingWatch(system)
         control = PollingControl(system, watch)
@@ -129,9 +128,7 @@ async def run_polling(
             options=options.quieter("warning"),
             screen=screen,
             executor=executor,
-            status=watch.take,
-            frame=lambda *, running=True: report(watch.take(running=running)),
-            metrics=expose(PollingMetrics, watch.readings),
+            report=watch.report,
             stopping=lambda inflight: describe_inflight(inflight) if inflight else "stopping",
             transport=transport,
             claim=_claim(system, settings, sinks),
@@ -144,7 +141,9 @@ async def run_polling(
 
 
 @asynccontextmanager
-async def _claim(system: PollingSystem, settings: Mapping[str, str], sinks: Mapping[str, Sink]) -> AsyncIterator[None]:
+async def _claim(
+    system: PollingSystem, settings: Mapping[str, str], sinks: Mapping[str, ChangeSink]
+) -> AsyncIterator[None]:
     """Be the one who polls, by the settings that flags give, and tells the sinks. Raises CommandError."""
     store, clock = system.tools.store, system.clock
     try:

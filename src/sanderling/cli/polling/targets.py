@@ -13,14 +13,16 @@ from rich.table import Table
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.polling.admin import Json, done, told
 from sanderling.cli.polling.flags import full_key
-from sanderling.cli.polling.place import USUAL, Place, known_kinds
+from sanderling.cli.polling.place import USUAL, PollingFolder, known_kinds
 from sanderling.clock import SystemClock
-from sanderling.polling.live import LiveSettings
-from sanderling.polling.report import SHORT, describe_interval
-from sanderling.polling.settings import Setting, SettingError
-from sanderling.polling.status import published
-from sanderling.stores.polling import PollingStore, PollingTarget, Query, StoredTargetCounts
-from sanderling.stores.status_file import is_running
+from sanderling.observe.report import Report
+from sanderling.polling.live_settings import LiveSettings
+from sanderling.polling.report import SHORT, PollingFacts, describe_interval
+from sanderling.polling.settings import PollingSetting, SettingError
+from sanderling.stores.polling import PollingTarget, Query, StoredTargetCounts
+from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.status_file import FILE as STATUS
+from sanderling.stores.status_file import is_running, read_status
 from sanderling.words import count, duration, printable
 
 WIDE = 120  # columns from which on ids are shown as a whole
@@ -40,7 +42,7 @@ def targets(  # noqa: PLR0913 - flags
     gone: Annotated[bool, Parameter(negative=(), help="Only those that discovery does not list any more.")] = False,
     limit: Annotated[int, Parameter(validator=Number(gte=1, lte=100_000), help="How many at most.")] = 50,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object to a line.")] = False,
-    place: Place = USUAL,
+    place: PollingFolder = USUAL,
 ) -> None:
     """List targets, those first that are due first."""
     wall = SystemClock().wall()
@@ -87,10 +89,10 @@ def _summed(found: Sequence[PollingTarget], counts: StoredTargetCounts) -> str:
     return f"{shown}; in all {all_of_them}" if shown else all_of_them
 
 
-def asleep(place: Place, wall: float) -> str:
+def asleep(place: PollingFolder, wall: float) -> str:
     """That nobody polls, as far as the folder tells: then due times mean little."""
-    said = published(place.out)
-    return "; nobody polls just now" if said and not is_running(said, wall) else ""
+    said = read_status(place.out, Report[PollingFacts])
+    return "; nobody polls just now" if said and not is_running(said.process, wall) else ""
 
 
 def document(target: PollingTarget, wall: float) -> dict[str, object]:
@@ -164,7 +166,7 @@ def settings(
     *,
     default: Annotated[bool, Parameter(negative=(), help="Go back to the default instead.")] = False,
     json: Json = False,
-    place: Place = USUAL,
+    place: PollingFolder = USUAL,
 ) -> None:
     """List the settings, or write one; whoever polls heeds it within a second."""
     if default and key is None:
@@ -172,8 +174,8 @@ def settings(
     if key is not None and (value is None) != default:
         raise CommandError(f"{key[:60]}: expected a value, or --default, and not both", code=2)
 
-    async def work(store: PollingStore) -> tuple[Setting, ...]:
-        folder = None if published(place.out) is None else place.out  # then whoever polls takes it from the database
+    async def work(store: PollingStore) -> tuple[PollingSetting, ...]:
+        folder = place.out if (place.out / STATUS).is_file() else None  # then whoever polls takes it from the database
         live = LiveSettings(store, await known_kinds(store), SystemClock(), folder)
         await live.read()
         return await live.listed() if key is None else (await live.set(full_key(key), value),)

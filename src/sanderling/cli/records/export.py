@@ -17,7 +17,7 @@ from sanderling.cli.loop import explain_end
 from sanderling.clock import Clock, SystemClock
 from sanderling.records.export import Exported, export
 from sanderling.records.folders import open_records
-from sanderling.records.open_target import STREAM, TABLE, TargetOptions, open_target
+from sanderling.records.open_target import STREAM, TABLE, TargetOptions, file_of, open_target
 from sanderling.records.selection import Selection, SelectionError
 from sanderling.records.target import ExportTarget, TargetError
 from sanderling.stores.record_source import RecordsError, RecordSource
@@ -32,11 +32,11 @@ LOOK_EVERY, SAY_EVERY = 0.5, 10.0  # seconds, on a terminal and elsewhere
 class ExportFlags:
     """Where records go, and which."""
 
-    to: str
-    """jsonl, csv, parquet, sqlite, duckdb, postgresql://user@host/database or s3://bucket/prefix."""
+    to: Annotated[str, Parameter(allow_leading_hyphen=True)]
+    """A file.jsonl, .csv, .sqlite or .duckdb, a folder.parquet, postgresql://user@host/database or s3://bucket/prefix.
 
-    out: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None
-    """The file, or for parquet the folder; by default called like the folder. - prints jsonl and csv."""
+    jsonl, csv, parquet, sqlite or duckdb alone is a file that is called like the folder; jsonl:PATH and so on is a path
+    that ends otherwise. jsonl:- and csv:- print."""
 
     table: str = TABLE
     """The table of a database."""
@@ -64,10 +64,10 @@ def export_command(
     selection = _selection(flags)
     with explain_end(again("export", folder, flags), (RecordsError, TargetError)), closing(_opened(folder)) as source:
         columns = selection.fields or source.about.columns
-        wanted = TargetOptions(flags.to, flags.out, flags.table, columns)
+        wanted = TargetOptions(flags.to, flags.table, columns)
         with closing(_target(wanted, folder)) as target:
-            silent = json or flags.out == STREAM
-            with Progress(clock, silent=silent) as progress:
+            silent = json or _prints(flags)
+            with ExportProgress(clock, silent=silent) as progress:
                 done = export(source, target, selection, new=flags.new, watch=progress.show)
             place, system = target.place, source.about.system
     seconds = clock.now() - began
@@ -104,11 +104,15 @@ def _target(wanted: TargetOptions, folder: Path) -> ExportTarget:
         return open_target(wanted, folder.resolve().name)
 
 
+def _prints(flags: ExportFlags) -> bool:
+    return file_of(flags.to, "")[1] == STREAM
+
+
 def _summary_file(flags: ExportFlags) -> TextIO:
-    return sys.stderr if flags.out == STREAM else sys.stdout
+    return sys.stderr if _prints(flags) else sys.stdout
 
 
-class Progress:
+class ExportProgress:
     """How far it is: a line that changes on a terminal, a line now and then elsewhere."""
 
     def __init__(self, clock: Clock, *, silent: bool) -> None:
@@ -157,7 +161,7 @@ def _words(done: Exported, place: str, seconds: float, flags: ExportFlags) -> It
         yield "It went on with an export that had not come to its end."
     left_out = f" of {done.read:,} read" if done.read != done.written else ""
     yield f"{count(done.written, 'record')}{left_out} written to {place} in {duration(seconds)}."
-    if flags.out != STREAM and done.records != done.written:
+    if not _prints(flags) and done.records != done.written:
         yield f"It holds {count(done.records, 'record')} now."
     yield from done.notes[:MOST_NOTES]
     if len(done.notes) > MOST_NOTES:

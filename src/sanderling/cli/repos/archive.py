@@ -17,8 +17,8 @@ from sanderling.cli.repos.watch import Bar, Complaints, Places, end, explained, 
 from sanderling.clock import SystemClock
 from sanderling.redact import redact_url
 from sanderling.repos.inspect import verify
-from sanderling.repos.leave_out import LeaveOut
-from sanderling.repos.replay import Replay, Replayed, ReplayRules, Sink
+from sanderling.repos.leave_out import RepoLeaveOut
+from sanderling.repos.replay import Replay, ReplayRules, ReplaySink, ReplayTotals
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import open_clickhouse
@@ -75,13 +75,13 @@ def replay_command(
     end(complaints)
 
 
-def listed_in(path: Path | None) -> LeaveOut:
+def listed_in(path: Path | None) -> RepoLeaveOut:
     """What the file of --leave-out lists. Raises CommandError."""
-    return LeaveOut() if path is None else listing("--leave-out", path, LeaveOut.read)
+    return RepoLeaveOut() if path is None else listing("--leave-out", path, RepoLeaveOut.read)
 
 
 @contextmanager
-def _opened(to: str, paths: Sequence[Path]) -> Iterator[Sink]:
+def _opened(to: str, paths: Sequence[Path]) -> Iterator[ReplaySink]:
     kind, _, rest = to.partition(":")
     if kind == "parquet" and rest:
         sink = ParquetSink(Path(rest))
@@ -104,7 +104,7 @@ def _opened(to: str, paths: Sequence[Path]) -> Iterator[Sink]:
         )
 
 
-def _replayed(done: Replayed, seconds: float, to: str) -> Iterator[str]:
+def _replayed(done: ReplayTotals, seconds: float, to: str) -> Iterator[str]:
     rate = f", {done.records / seconds:,.0f} a second" if done.records and seconds else ""
     yield (
         f"{count(done.records, 'record')} of {count(done.repos, 'repo')} from {count(done.segments, 'segment')} into "

@@ -14,45 +14,51 @@ from cyclopts import Parameter
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.repos.directory import open_to_read
-from sanderling.cli.repos.flags import Asking, Keeping
-from sanderling.cli.repos.progress import HOSTS_SHOWN, USUAL, Kept, Place, known_progress, open_progress
+from sanderling.cli.repos.flags import ArchiveFlags, RepoNetwork
+from sanderling.cli.repos.progress import (
+    HOSTS_SHOWN,
+    USUAL,
+    ArchiveFolder,
+    SavedProgress,
+    known_progress,
+    open_progress,
+)
 from sanderling.cli.repos.summary import summarise, words
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
 from sanderling.executor import in_threads
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
-from sanderling.observe.metrics_repos import RepoMetrics
-from sanderling.repos.archives import Problem
+from sanderling.observe.report import Report
+from sanderling.repos.archives import ArchiveProblem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory, DirectoryError
-from sanderling.repos.report import report
+from sanderling.repos.report import ReposFacts, RepoWatch
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments, segments_in
 from sanderling.repos.since import EarlierRevs
-from sanderling.repos.status import RepoStatus, RepoWatch
 from sanderling.stores.durable import FolderError
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.words import count, parse_size
 
 UNFINISHED = 3  # the exit code if something is left that the same command asks for
-PUBLISHED = 1_000  # hosts that status.json has
+PUBLISHED, SHOWN = 1_000, 100  # hosts that status.json has, and those that a screen chooses from
 AT_ONCE = 5000  # repos that the progress is told of: a large segment has half a million, and others use a Redis too
 
 KNOWN = (FolderError, ProgressError, DirectoryError)
-ASKING, KEEPING = Asking(), Keeping()
+ASKING, KEEPING = RepoNetwork(), ArchiveFlags()
 
 
 def crawl(
     *,
     resume: Annotated[bool, Parameter(negative=(), help="Insist that there is a crawl to go on with.")] = False,
     json: SummaryAsJson = False,
-    place: Place = USUAL,
-    asking: Asking = ASKING,
-    keeping: Keeping = KEEPING,
+    place: ArchiveFolder = USUAL,
+    asking: RepoNetwork = ASKING,
+    keeping: ArchiveFlags = KEEPING,
     options: Bounded = BOUNDED,
 ) -> None:
     """Archive what the directory lists, or go on with that."""
@@ -64,7 +70,7 @@ def crawl(
     with explain_end(onward, KNOWN), open_stores(place, asking, keeping, screen, clock) as stores:
         ran = run(run_crawl(stores, transport, rules, options, clock, screen))
         stores.segments.close()
-        kept = Kept(stores.progress.view(), tuple(stores.progress.aside(HOSTS_SHOWN)))
+        kept = SavedProgress(stores.progress.view(), tuple(stores.progress.aside(HOSTS_SHOWN)))
         summary = summarise(place, ran.last, kept, complete=ran.complete, again=onward)
     screen.end(words(summary, place, clock.wall()), summary.as_json())
     if ran.stopped:
@@ -80,7 +86,7 @@ async def run_crawl(
     options: Options,
     clock: Clock,
     screen: Screen,
-) -> Ran[RepoStatus]:
+) -> Ran[Report[ReposFacts]]:
     """Crawl until every DID was seen to or somebody stops it."""
     segments, before = stores.segments, stores.progress.view()
     # The threads end before the segments are closed: what they are at comes to its end, in one piece.
@@ -90,18 +96,18 @@ async def run_crawl(
         watch = RepoWatch(crawl, segments, await executor(stores.directory.count), before)
         started = clock.now()
 
-        def take(top: int = 100, *, running: bool = True) -> RepoStatus:
-            return watch.status(clock.now() - started, top, running=running)
+        def report(top: int = PUBLISHED, *, running: bool = True) -> Report[ReposFacts]:
+            return watch.report(clock.now() - started, top, running=running)
 
         shell = Shell(
             folder=segments.folder,
             options=options,
             screen=screen,
             executor=executor,
-            status=partial(take, PUBLISHED),
-            frame=lambda *, running=True: report(take(running=running)),
-            metrics=expose(RepoMetrics, watch.readings),
+            report=report,
+            brief=partial(report, SHOWN),
             transport=transport,
+            progress=stores.progress,
         )
         ran = await run_system(crawl, shell)
         if ran.complete:
@@ -110,7 +116,7 @@ async def run_crawl(
     return ran
 
 
-def _check_begun(place: Place) -> None:
+def _check_begun(place: ArchiveFolder) -> None:
     view, folder = known_progress(place), place.out
     if not (view.completed or view.failed or view.cursor) and not (folder.is_dir() and segments_in(folder)):
         raise CommandError(f"nothing to resume in {folder}; begin without --resume", code=2)
@@ -118,7 +124,7 @@ def _check_begun(place: Place) -> None:
 
 @contextmanager
 def open_stores(
-    place: Place, asking: Asking, keeping: Keeping, screen: Screen, clock: Clock
+    place: ArchiveFolder, asking: RepoNetwork, keeping: ArchiveFlags, screen: Screen, clock: Clock
 ) -> Iterator[Stores[Segments]]:
     """All that a crawl works in, for as long as it does. Raises CommandError if it is not to be had."""
     with ExitStack() as stack:
@@ -139,7 +145,7 @@ def open_stores(
         yield Stores(directory, progress, segments, earlier)
 
 
-def _open_segments(folder: Path, keeping: Keeping, clock: Clock) -> Segments:
+def _open_segments(folder: Path, keeping: ArchiveFlags, clock: Clock) -> Segments:
     try:
         size = parse_size(keeping.segment_size)
         return Segments(folder, size=size, created_at=lambda: int(clock.wall() * 1e6))
@@ -159,8 +165,8 @@ def _check_whole(view: ProgressView, segments: Segments) -> None:
         )
 
 
-def _take_up(earlier: EarlierRevs, place: Place, folders: tuple[Path, ...], screen: Screen) -> None:
-    problems: list[Problem] = []
+def _take_up(earlier: EarlierRevs, place: ArchiveFolder, folders: tuple[Path, ...], screen: Screen) -> None:
+    problems: list[ArchiveProblem] = []
     for folder in folders:
         if folder.resolve() == place.out.resolve():
             raise CommandError(f"--since-archive: {folder} is where this crawl writes, expected an earlier one", code=2)

@@ -17,8 +17,9 @@ from cyclopts import Parameter
 from sanderling.cli.client import make_http
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
-from sanderling.cli.flags import Reach
+from sanderling.cli.flags import ReachFlags
 from sanderling.cli.limits import make_limiter
+from sanderling.cli.progress_line import Saying
 from sanderling.clock import Clock, SystemClock
 from sanderling.executor import in_threads
 from sanderling.fetch.attempts import Fetcher
@@ -27,8 +28,8 @@ from sanderling.limit import LimiterRules, PaceRules
 from sanderling.redact import redact_url
 from sanderling.repos.directory import Directory, DirectoryError, SqliteDirectory, read_did_file
 from sanderling.repos.directory_clickhouse import ClickhouseDirectory
-from sanderling.repos.plc import EndpointError, Tally, host_at
-from sanderling.repos.update import AT_ONCE, Listed, RelayListing, Tools, UpdateError, follow_log
+from sanderling.repos.plc import EndpointError, ImportTally, host_at
+from sanderling.repos.update import AT_ONCE, HostListing, RelayListing, UpdateError, UpdateResources, follow_log
 from sanderling.stores.clickhouse import ClickhouseError, open_clickhouse
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.words import count, printable
@@ -42,9 +43,8 @@ FILE = "directory.db"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how such files begin
 MOST_PAGE = 64 * 2**20  # bytes of an answer: a thousand operations of the longest allowed are eight
 RPS = 5.0  # to each host at most; what the directory of did:plc bears well
-SAY_EVERY = 2.0  # seconds
 PLC = "https://plc.directory"
-ANYBODY = Reach()
+ANYBODY = ReachFlags()
 
 OutDir = Annotated[Path, Parameter(env_var="OUTPUT_DIR", help="The folder of the archive.")]
 Where = Annotated[
@@ -55,7 +55,7 @@ Where = Annotated[
 @contextmanager
 def open_to_read(url: str | None, did_file: Path | None, folder: Path, *, private: bool) -> Iterator[Directory]:
     """The directory that a crawl reads. Raises CommandError if there is none, or nothing in it."""
-    tally = Tally()
+    tally = ImportTally()
     try:
         directory = _opened(url, did_file, folder, tally, private=private)
     except (DirectoryError, ClickhouseError) as error:
@@ -72,7 +72,7 @@ def open_to_read(url: str | None, did_file: Path | None, folder: Path, *, privat
 
 
 def _opened(
-    url: str | None, did_file: Path | None, folder: Path, tally: Tally, *, private: bool
+    url: str | None, did_file: Path | None, folder: Path, tally: ImportTally, *, private: bool
 ) -> SqliteDirectory | ClickhouseDirectory:
     if did_file is not None:
         if url is not None:
@@ -125,7 +125,7 @@ def fill(  # noqa: PLR0913 - a flag each
     directory: Where = None,
     out: OutDir = Path("data/rca"),
     json: AsJson = False,
-    reach: Reach = ANYBODY,
+    reach: ReachFlags = ANYBODY,
 ) -> None:
     """Fill the directory from one of three: a file, the log of did:plc, a relay."""
     if [file, plc, relay].count(None) != 2:
@@ -139,13 +139,13 @@ def fill(  # noqa: PLR0913 - a flag each
 
 def _import(file: Path, path: Path, *, private: bool, as_json: bool) -> None:
     """Fold an export of the log of did:plc into the directory."""
-    say = _Saying(SystemClock())
+    say = Saying(SystemClock())
     with _writing(path) as store, _damage(file, store), _unpacked(file) as lines:
         tally = store.import_export(lines, plain=private, watch=lambda tally: say(_read(tally)))
         _tell_log(tally, store, path, as_json=as_json)
 
 
-def _update(plc: str | None, relay: str, path: Path, reach: Reach, *, as_json: bool) -> None:
+def _update(plc: str | None, relay: str, path: Path, reach: ReachFlags, *, as_json: bool) -> None:
     """Fill the directory over the network, from where the last update ended."""
     try:
         url = host_at(plc or relay, plain=reach.private)
@@ -206,51 +206,38 @@ def _stopped(store: SqliteDirectory) -> Iterator[None]:
         raise CommandError(f"stopped. {kept}", code=130) from None
 
 
-async def _follow(http: Http, store: SqliteDirectory, url: str, reach: Reach) -> Tally:
+async def _follow(http: Http, store: SqliteDirectory, url: str, reach: ReachFlags) -> ImportTally:
     clock = SystemClock()
-    say = _Saying(clock)
+    say = Saying(clock)
     with ThreadPoolExecutor(1, "directory") as thread:
         async with http:
             tools = _tools(http, thread, clock, reach)
             return await follow_log(tools, store, url, lambda tally: say(_read(tally)))
 
 
-async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach: Reach) -> Listed:
+async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach: ReachFlags) -> HostListing:
     clock = SystemClock()
-    say = _Saying(clock)
+    say = Saying(clock)
     with ThreadPoolExecutor(1, "directory") as thread:
         async with http:
             listing = RelayListing(_tools(http, thread, clock, reach), store, url, kept)
             return await listing.run(lambda listed: say(_heard(listed)))
 
 
-def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, reach: Reach) -> Tools:
+def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, reach: ReachFlags) -> UpdateResources:
     made = make_limiter(LimiterRules(pace=PaceRules(max_rps=reach.most(RPS))), clock)
-    return Tools(Fetcher(http, made, clock=clock), made, clock, in_threads(thread), reach.private)
+    return UpdateResources(Fetcher(http, made, clock=clock), made, clock, in_threads(thread), reach.private)
 
 
-class _Saying:
-    """Says how it goes to stderr, now and then."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._last = clock.now()
-
-    def __call__(self, text: str) -> None:
-        if self._clock.now() - self._last >= SAY_EVERY:
-            self._last = self._clock.now()
-            print(text, file=sys.stderr, flush=True)
-
-
-def _read(tally: Tally) -> str:
+def _read(tally: ImportTally) -> str:
     return f"{tally.operations:,} operations read, up to {tally.cursor}"
 
 
-def _heard(listed: Listed) -> str:
+def _heard(listed: HostListing) -> str:
     return f"{listed.done:,} of {count(listed.hosts, 'host')} listed, {listed.repos:,} repos, {listed.failed:,} failed"
 
 
-def _tell_log(tally: Tally, store: SqliteDirectory, path: Path, *, as_json: bool) -> None:
+def _tell_log(tally: ImportTally, store: SqliteDirectory, path: Path, *, as_json: bool) -> None:
     document = {
         "operations": tally.operations,
         "bad": dict(tally.bad),
@@ -262,7 +249,7 @@ def _tell_log(tally: Tally, store: SqliteDirectory, path: Path, *, as_json: bool
     _tell(document, lambda: _log_words(tally, store, path), as_json=as_json)
 
 
-def _log_words(tally: Tally, store: SqliteDirectory, path: Path) -> Iterator[str]:
+def _log_words(tally: ImportTally, store: SqliteDirectory, path: Path) -> Iterator[str]:
     yield f"{count(tally.operations, 'operation')} read."
     for what, counts in (("lines that are no operation", tally.bad), ("endpoints that are no host", tally.refused)):
         if counts:
@@ -272,7 +259,7 @@ def _log_words(tally: Tally, store: SqliteDirectory, path: Path) -> Iterator[str
     yield f"The directory has {count(store.count(), 'DID')} with a host: {path}"
 
 
-def _tell_listed(listed: Listed, store: SqliteDirectory, path: Path, *, as_json: bool) -> None:
+def _tell_listed(listed: HostListing, store: SqliteDirectory, path: Path, *, as_json: bool) -> None:
     document = {
         "hosts": listed.hosts,
         "done": listed.done,
@@ -289,7 +276,7 @@ def _tell_listed(listed: Listed, store: SqliteDirectory, path: Path, *, as_json:
         sys.exit(1)
 
 
-def _listed_words(listed: Listed, store: SqliteDirectory, path: Path) -> Iterator[str]:
+def _listed_words(listed: HostListing, store: SqliteDirectory, path: Path) -> Iterator[str]:
     hosts, repos = count(listed.hosts, "host"), count(listed.repos, "repo")
     yield f"{listed.done:,} of {hosts} listed {repos}, {listed.added:,} new."
     if listed.left_out:

@@ -19,7 +19,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.formats.repo import Cids
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.repos.hosts import CLOSE_AFTER, LARGE_RPS
-from sanderling.repos.leave_out import LeaveOut
+from sanderling.repos.leave_out import RepoLeaveOut
 from sanderling.repos.plc import EndpointError, host_at
 from sanderling.repos.rules import RepoRules
 
@@ -40,7 +40,7 @@ def _listed(_type: object, value: str, *, delimiter: str | None = None) -> list[
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking(Patient):
+class RepoNetwork(Patient):
     """How hosts are asked."""
 
     workers: Annotated[int, Parameter(env_var="WORKERS", validator=Number(gte=1, lte=10_000))] = 50
@@ -57,13 +57,13 @@ class Asking(Patient):
     leave_out: Path | None = None
     """A file of DIDs and hosts that are never asked for, one per line."""
 
-    def left_out(self) -> LeaveOut:
+    def left_out(self) -> RepoLeaveOut:
         """The DIDs and hosts to leave alone. Raises CommandError."""
         try:
             skipped = [host_at(url, plain=True) for url in self.skip_pds]
         except EndpointError as error:
             raise CommandError(f"skip-pds: {error}", code=2) from None
-        listed = LeaveOut() if self.leave_out is None else listing("--leave-out", self.leave_out, LeaveOut.read)
+        listed = RepoLeaveOut() if self.leave_out is None else listing("--leave-out", self.leave_out, RepoLeaveOut.read)
         return listed.and_hosts(skipped)
 
     def transport(self, clock: Clock) -> Transport[Http]:
@@ -88,7 +88,7 @@ class Asking(Patient):
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
+class ArchiveFlags:
     """What is archived, and how."""
 
     segment_size: Annotated[str, Parameter(env_var="SEGMENT_SIZE"), SETTING] = "2GB"
@@ -112,7 +112,7 @@ class Keeping:
     since_archive: Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)] = ()
     """The folder of an earlier archive: repos that have not changed since are left out; may be repeated."""
 
-    def rules(self, asking: Asking) -> RepoRules:
+    def rules(self, asking: RepoNetwork) -> RepoRules:
         """The rules of the crawl that go with the flags."""
         return RepoRules(
             workers=asking.workers,

@@ -13,22 +13,22 @@ from sanderling.apis.identity import IdentityError, RepoIdentity
 from sanderling.cli.client import make_http
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
-from sanderling.cli.flags import Reach
+from sanderling.cli.flags import ReachFlags
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.repos.archive import Collections, LeftOut, listed_in
 from sanderling.cli.repos.crawl import KNOWN, open_stores, run_crawl
-from sanderling.cli.repos.flags import Asking, Keeping
-from sanderling.cli.repos.progress import Place
+from sanderling.cli.repos.flags import ArchiveFlags, RepoNetwork
+from sanderling.cli.repos.progress import ArchiveFolder
 from sanderling.cli.repos.watch import Complaints, Places, end, explained, segments_at
 from sanderling.clock import SystemClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import HttpRules
 from sanderling.formats.rca import Block
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.repos.archives import Problem, archives_in
+from sanderling.repos.archives import ArchiveProblem, archives_in
 from sanderling.repos.inspect import newest
 from sanderling.repos.plc import EndpointError, host_at
 from sanderling.repos.rows import chooser, split
@@ -38,7 +38,7 @@ from sanderling.words import count, printable
 MOST_DOCUMENT = 1 << 20  # bytes of an answer about an identity
 RPS = 5.0
 UNFINISHED = 3
-ANYBODY = Reach()
+ANYBODY = ReachFlags()
 
 
 class _Line(msgspec.Struct):
@@ -63,13 +63,13 @@ def get_command(  # noqa: PLR0913 - flags
         str | None, Parameter(help="A host that is asked who a handle is, where the handle's own domain does not say.")
     ] = None,
     json: SummaryAsJson = False,
-    reach: Reach = ANYBODY,
+    reach: ReachFlags = ANYBODY,
 ) -> None:
     """Print one repo out of archives; without archives, find its host and archive it."""
     if places:
         _print_from(who, places, collections, leave_out)
         return
-    asking = Asking(contact=reach.contact, private=reach.private, rps=reach.rps, leave_out=leave_out)
+    asking = RepoNetwork(contact=reach.contact, private=reach.private, rps=reach.rps, leave_out=leave_out)
     found = _resolve(who, plc, resolver, asking)
     try:
         host = host_at(found.endpoint, plain=reach.private)
@@ -79,7 +79,7 @@ def get_command(  # noqa: PLR0913 - flags
     _archive(found.did, host, folder, asking, as_json=json)
 
 
-def _resolve(who: str, plc: str, resolver: str | None, asking: Asking) -> RepoIdentity:
+def _resolve(who: str, plc: str, resolver: str | None, asking: RepoNetwork) -> RepoIdentity:
     """Where a DID or a handle lives. Raises CommandError."""
     try:
         if not identity.is_did(who):
@@ -92,7 +92,7 @@ def _resolve(who: str, plc: str, resolver: str | None, asking: Asking) -> RepoId
         raise CommandError(printable(str(error))) from None
 
 
-async def _ask_identity(who: str, plc: str, resolver: str | None, asking: Asking) -> RepoIdentity:
+async def _ask_identity(who: str, plc: str, resolver: str | None, asking: RepoNetwork) -> RepoIdentity:
     http = make_http(
         HttpRules(most_raw=MOST_DOCUMENT, most_decoded=MOST_DOCUMENT), asking.contact, private=asking.private
     )
@@ -113,7 +113,7 @@ async def _ask_identity(who: str, plc: str, resolver: str | None, asking: Asking
     return found
 
 
-async def _did_of(fetcher: Fetcher, handle: str, resolver: str | None, asking: Asking) -> str:
+async def _did_of(fetcher: Fetcher, handle: str, resolver: str | None, asking: RepoNetwork) -> str:
     tasks = [identity.ask_handle(handle, private=asking.private)]
     if resolver is not None:
         tasks.append(identity.ask_resolver(handle, resolver))
@@ -136,14 +136,14 @@ async def _ask(fetcher: Fetcher, task: Task) -> Reply:
     return fetched.reply
 
 
-def _archive(did: str, host: str, folder: Path, asking: Asking, *, as_json: bool) -> None:
+def _archive(did: str, host: str, folder: Path, asking: RepoNetwork, *, as_json: bool) -> None:
     """Archive one repo, as a crawl of a directory that lists nothing else."""
-    clock, place = SystemClock(), Place(out=folder)
+    clock, place = SystemClock(), ArchiveFolder(out=folder)
     screen = fitting(json=as_json)
     with TemporaryDirectory() as listing:
         dids = Path(listing) / "dids.txt"
         dids.write_text(f"{did} {host}\n")
-        keeping = Keeping(did_file=dids)
+        keeping = ArchiveFlags(did_file=dids)
         transport, rules = asking.transport(clock), keeping.rules(asking)
         again = f"sanderling repos get {did} --out {folder}"
         with explain_end(again, KNOWN), open_stores(place, asking, keeping, screen, clock) as stores:
@@ -204,4 +204,4 @@ def _lines(path: Path, block: Block, wanted: Callable[[str], bool], complaints: 
                 record = msgspec.Raw(msgspec.json.format(json, indent=-1))
                 yield msgspec.json.encode(_Line(block.did, block.rev, entry.name, rkey.decode(), record)).decode()
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                complaints(Problem(path, offset, f"a record of {entry.name} that is no JSON: {error}"))
+                complaints(ArchiveProblem(path, offset, f"a record of {entry.name} that is no JSON: {error}"))

@@ -11,20 +11,16 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from sanderling.apis.atproto import Category
-from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.flags import SETTING
-from sanderling.cli.published_words import nothing, tell
-from sanderling.cli.report_words import report_lines
 from sanderling.clock import SystemClock
 from sanderling.extras import load
 from sanderling.redact import HIDDEN, redact_url
-from sanderling.repos.report import report
 from sanderling.repos.segments import segments_in
-from sanderling.repos.status import published
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.ports import HostAside, ProgressError, ProgressView, RepoProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
-from sanderling.stores.status_file import is_running
+from sanderling.stores.status_file import FILE
 from sanderling.words import count, duration, printable, size
 
 PROGRESS = "progress.db"
@@ -59,7 +55,7 @@ MEANINGS = {
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ArchiveFolder:
     """Where a crawl keeps what it has. A command takes one as `*, place: Place = USUAL`."""
 
     out: Annotated[Path, Parameter(env_var="OUTPUT_DIR")] = Path("data/rca")
@@ -69,11 +65,11 @@ class Place:
     """HOST:PORT, or the URL, of a Redis for the progress; by default it is a file in the folder."""
 
 
-USUAL = Place()
+USUAL = ArchiveFolder()
 
 
 @contextmanager
-def open_progress(place: Place) -> Iterator[RepoProgress]:
+def open_progress(place: ArchiveFolder) -> Iterator[RepoProgress]:
     """The progress, made where there is none. Raises CommandError."""
     try:
         progress = _opened(place)
@@ -83,7 +79,7 @@ def open_progress(place: Place) -> Iterator[RepoProgress]:
         yield progress
 
 
-def _opened(place: Place) -> Any:  # noqa: ANN401 - a Progress that can be closed
+def _opened(place: ArchiveFolder) -> Any:  # noqa: ANN401 - a Progress that can be closed
     address = place.redis_address
     if address is None:
         return SqliteProgress(place.out / PROGRESS)
@@ -95,7 +91,7 @@ def _opened(place: Place) -> Any:  # noqa: ANN401 - a Progress that can be close
     return redis.RedisProgress(address if "://" in address else f"redis://{address}/0", categories=CATEGORIES)
 
 
-def known_progress(place: Place) -> ProgressView:
+def known_progress(place: ArchiveFolder) -> ProgressView:
     """How far the crawl is; nothing is made where there is none. Raises CommandError."""
     if place.redis_address is None and not (place.out / PROGRESS).is_file():
         return NOTHING
@@ -103,7 +99,7 @@ def known_progress(place: Place) -> ProgressView:
         return progress.view()
 
 
-class Kept(NamedTuple):
+class SavedProgress(NamedTuple):
     """What the progress says: how far it is, and the first hosts that were set aside."""
 
     view: ProgressView
@@ -120,7 +116,7 @@ class Kept(NamedTuple):
         return {**asdict(self.view), "due": self.due, "aside": [each._asdict() for each in self.aside]}
 
 
-def known_aside(place: Place, view: ProgressView) -> list[HostAside]:
+def known_aside(place: ArchiveFolder, view: ProgressView) -> list[HostAside]:
     """The first hosts that were set aside. Raises CommandError."""
     if not view.hosts_aside:
         return []
@@ -128,22 +124,21 @@ def known_aside(place: Place, view: ProgressView) -> list[HostAside]:
         return progress.aside(HOSTS_SHOWN)
 
 
-def show_progress(place: Place, *, as_json: bool) -> None:
-    """Print how far a crawl is. Raises CommandError."""
-    view, found, wall = known_progress(place), published(place.out), SystemClock().wall()
-    if view == NOTHING and found is None:
-        raise nothing("no crawl of repos has begun", _where(place), "--out", "sanderling repos crawl")
-    kept = Kept(view, tuple(known_aside(place, view)))
-    lines = [*_table(kept, wall), *hosts_aside(kept.aside, view.hosts_aside, wall)]
-    lines += [] if found is None else ["", *report_lines(report(found), running=is_running(found, wall))]
-    tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=as_json, kept=kept.as_json())
+def describe_progress(place: ArchiveFolder) -> tuple[tuple[str, ...], dict[str, object]]:
+    """How far a crawl is, in words and as JSON. Raises CommandError."""
+    view, wall = known_progress(place), SystemClock().wall()
+    if view == NOTHING and not (place.out / FILE).is_file():
+        raise not_begun("no crawl of repos has begun", _where(place), "--out", "sanderling repos crawl")
+    kept = SavedProgress(view, tuple(known_aside(place, view)))
+    where = () if place.redis_address is None else (f"Its progress is in {_where(place)}.", "")
+    return (*where, *_table(kept, wall), *hosts_aside(kept.aside, view.hosts_aside, wall), ""), kept.as_json()
 
 
-def _where(place: Place) -> str:
+def _where(place: ArchiveFolder) -> str:
     return str(place.out) if place.redis_address is None else f"Redis at {redact_url(place.redis_address)}"
 
 
-def _table(kept: Kept, wall: float) -> Iterator[str]:
+def _table(kept: SavedProgress, wall: float) -> Iterator[str]:
     view = kept.view
     permanent = {name: number for name, number in view.failed.items() if _permanent(name)}
     # Accounts of hosts that are left out may move to another host: they are complete only for as long.
@@ -171,7 +166,7 @@ def _table(kept: Kept, wall: float) -> Iterator[str]:
     )
 
 
-def when_due(kept: Kept, wall: float) -> Iterator[str]:
+def when_due(kept: SavedProgress, wall: float) -> Iterator[str]:
     """When the first of what is left is due."""
     if kept.due is not None:
         wait = kept.due - wall
@@ -211,7 +206,7 @@ def _permanent(name: str) -> bool:
 def reset(
     *,
     yes: Annotated[bool, Parameter(negative=(), help="Do not ask first.")] = False,
-    place: Place = USUAL,
+    place: ArchiveFolder = USUAL,
 ) -> None:
     """Forget how far the crawl of a folder is, and delete its segments."""
     folder, view = place.out, known_progress(place)

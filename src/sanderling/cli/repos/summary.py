@@ -7,9 +7,10 @@ from typing import Any
 
 from sanderling.apis.atproto import Category
 from sanderling.cli import command_line
-from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Kept, Place, hosts_aside
+from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, ArchiveFolder, SavedProgress, hosts_aside
+from sanderling.observe.report import Report
+from sanderling.repos.report import ReposFacts
 from sanderling.repos.segments import segments_in
-from sanderling.repos.status import RepoStatus
 from sanderling.stores.durable import plainly
 from sanderling.stores.ports import HostAside
 from sanderling.words import count, duration, size
@@ -48,7 +49,9 @@ class Summary:
         return shown | {"aside": [each._asdict() for each in self.aside]}
 
 
-def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, again: str) -> Summary:
+def summarise(
+    place: ArchiveFolder, last: Report[ReposFacts], kept: SavedProgress, *, complete: bool, again: str
+) -> Summary:
     """The summary of a run that ended with `last`."""
     view = kept.view
     failed = {name: number for name, number in view.failed.items() if name != Category.UNCHANGED}
@@ -59,16 +62,16 @@ def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, aga
     return Summary(
         complete=complete and not left,
         walked=complete,
-        seconds=round(last.seconds, 3),
+        seconds=round(last.process.seconds, 3),
         run={
-            "archived": last.archived,
-            "records": last.records,
-            "bytes_read": last.bytes_read,
-            "hosts": last.hosts_known,
+            "archived": last.facts.archived,
+            "records": last.facts.records,
+            "bytes_read": last.facts.bytes_read,
+            "hosts": last.facts.hosts,
         },
         archived=view.total_crawled,
         bytes_written=view.bytes_written,
-        dropped=last.dropped,
+        dropped=last.facts.dropped,
         unchanged=view.failed.get(Category.UNCHANGED, 0),
         gone=gone,
         failed=left,
@@ -83,7 +86,7 @@ def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, aga
     )
 
 
-def words(summary: Summary, place: Place, wall: float) -> Iterator[str]:
+def words(summary: Summary, place: ArchiveFolder, wall: float) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     run = summary.run
     yield ""
@@ -114,7 +117,7 @@ def _reasons(failed: dict[str, int]) -> str:
     )
 
 
-def _next(summary: Summary, place: Place, wall: float) -> Iterator[str]:
+def _next(summary: Summary, place: ArchiveFolder, wall: float) -> Iterator[str]:
     if not summary.walked:
         yield "Nothing is lost; go on where it stopped with:"
         yield from _indented(summary.again)

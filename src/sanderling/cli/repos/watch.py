@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sanderling.cli.command_error import CommandError
-from sanderling.repos.archives import Problem, archives_in
+from sanderling.repos.archives import ArchiveProblem, archives_in
 from sanderling.repos.rows import PatternError
 from sanderling.stores.clickhouse import ClickhouseError
 from sanderling.stores.durable import FolderError
@@ -30,10 +30,10 @@ class Complaints:
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown
         self._turn = threading.Lock()
-        self.first: list[Problem] = []
+        self.first: list[ArchiveProblem] = []
         self.number = 0
 
-    def __call__(self, problem: Problem) -> None:
+    def __call__(self, problem: ArchiveProblem) -> None:
         """Something is wrong."""
         with self._turn:
             self.number += 1

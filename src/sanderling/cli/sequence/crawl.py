@@ -17,12 +17,12 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.reach import KNOWN, Say, reached
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
-from sanderling.cli.sequence.flags import CrawlFlags, Pace, Readings, Upstream
-from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place, alone
+from sanderling.cli.sequence.flags import PrometheusFlags, SequenceFlags, SequencePace, SequenceUpstream
+from sanderling.cli.sequence.place import EMBEDDED, USUAL, SequenceFolder, SequenceStores, alone
 from sanderling.cli.sequence.summary import again, summarise, words
 from sanderling.cli.watching import PUBLISH_EVERY, repeat, run_beside
 from sanderling.clock import Clock, SystemClock
@@ -30,12 +30,11 @@ from sanderling.executor import in_threads
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
-from sanderling.observe.metrics_sequence import SequenceMetrics, SequenceReadings, StoreReadings
+from sanderling.observe.report import Report
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.readings import PrometheusSource
-from sanderling.sequence.report import report
+from sanderling.sequence.report import SequenceFacts, SequenceWatch
 from sanderling.sequence.state import SequenceState, StartError, begin_at, left_open
-from sanderling.sequence.status import SequenceStatus, SequenceWatch
 from sanderling.sequence.store import StoreRules, StoreWorkers
 from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.stores.durable import FolderError
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from sanderling.formats.instance import Message
 
 UNFINISHED = 3  # the exit code of one that was drained before its last id
-UPSTREAM, PACE, OWN_READINGS = Upstream(), Pace(), Readings()
+UPSTREAM, PACE, OWN_READINGS = SequenceUpstream(), SequencePace(), PrometheusFlags()
 LOOK = 0.1  # seconds between looks at whether the last id has its fate, or all is stored
 
 
@@ -55,18 +54,18 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     *,
     no_store: Annotated[bool, Parameter(negative=(), help="Only queue: somebody else stores.")] = False,
     json: SummaryAsJson = False,
-    place: Place = USUAL,
-    upstream: Upstream = UPSTREAM,
-    pace: Pace = PACE,
-    keeping: Keeping = EMBEDDED,
-    readings: Readings = OWN_READINGS,
+    place: SequenceFolder = USUAL,
+    upstream: SequenceUpstream = UPSTREAM,
+    pace: SequencePace = PACE,
+    keeping: SequenceStores = EMBEDDED,
+    readings: PrometheusFlags = OWN_READINGS,
     alerting: Alerting = NOBODY,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
 ) -> None:
     """Follow the ids of an API from where the crawl was, or from --begin."""
     _check(onward, no_store=no_store)
-    flags = CrawlFlags(place, upstream, pace, keeping, readings, alerting, not no_store, onward)
+    flags = SequenceFlags(place, upstream, pace, keeping, readings, alerting, not no_store, onward)
     screen = fitting(json=json, logs=options.log_format is not None)
     with explain_end(again(flags, options), KNOWN):
         ran = run(run_crawl(flags, options, SystemClock(), screen))
@@ -85,8 +84,8 @@ def _check(onward: Onward, *, no_store: bool) -> None:
 
 
 async def run_crawl(
-    flags: CrawlFlags, options: Options, clock: Clock, screen: Screen, rules: SequenceRules | None = None
-) -> Ran[SequenceStatus]:
+    flags: SequenceFlags, options: Options, clock: Clock, screen: Screen, rules: SequenceRules | None = None
+) -> Ran[Report[SequenceFacts]]:
     """Crawl until somebody stops it, or until the last id that is wanted has its fate. Raises CommandError.
 
     The rules are those of the flags, unless others are given.
@@ -120,10 +119,9 @@ async def run_crawl(
             options=options,
             screen=screen,
             executor=executor,
-            status=crawl.status,
-            frame=lambda *, running=True: report(crawl.status(running=running)),
-            metrics=expose(SequenceMetrics, crawl.readings),
+            report=crawl.report,
             transport=transport,
+            queue=queue,
         )
         await crawl.look()
         ran = await run_system(system, shell, crawl.run)
@@ -139,7 +137,7 @@ def make_fetcher(transport: Transport[Http], clock: Clock) -> Fetcher:
 
 
 @contextmanager
-def open_state(place: Place) -> Iterator[SequenceState]:
+def open_state(place: SequenceFolder) -> Iterator[SequenceState]:
     """The state of the crawl in a folder, for us alone. Raises CommandError if it is unavailable."""
     with ExitStack() as stack:
         try:
@@ -151,7 +149,7 @@ def open_state(place: Place) -> Iterator[SequenceState]:
 
 
 @asynccontextmanager
-async def _open_stores(flags: CrawlFlags, say: Say) -> AsyncIterator[tuple[Instances | None, RawInstances | None]]:
+async def _open_stores(flags: SequenceFlags, say: Say) -> AsyncIterator[tuple[Instances | None, RawInstances | None]]:
     """The store of rows, if it is stored here or a flag names it, since it says where to begin; and that of answers."""
     keeping, raw = flags.keeping, None
     async with AsyncExitStack() as stack:
@@ -167,7 +165,9 @@ async def _open_stores(flags: CrawlFlags, say: Say) -> AsyncIterator[tuple[Insta
         yield rows, raw
 
 
-async def _begin(pace: Pace, api: str, state: SequenceState, rows: Instances | None, say: Say, wall: float) -> Position:
+async def _begin(
+    pace: SequencePace, api: str, state: SequenceState, rows: Instances | None, say: Say, wall: float
+) -> Position:
     """Where to begin. Raises CommandError."""
     saved = state.load()
     try:
@@ -199,16 +199,9 @@ class _StoringCrawl:
     clock: Clock
     until: int | None
 
-    def status(self, *, running: bool = True) -> SequenceStatus:
+    def report(self, *, running: bool = True) -> Report[SequenceFacts]:
         """How it stands."""
-        return self.watch.take(self.clock.now(), self.clock.wall(), running=running)
-
-    def readings(self) -> SequenceReadings:
-        """The same for Prometheus."""
-        depth = self.watch.depth
-        if self.store is None:
-            return self.system.readings(StoreReadings({} if depth is None else depth._asdict()))
-        return self.system.readings(self.store.tally.readings(depth))
+        return self.watch.report(self.clock.now(), self.clock.wall(), running=running)
 
     async def look(self) -> None:
         """Ask the queue how it stands; one that does not say stands as before."""

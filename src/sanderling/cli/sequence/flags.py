@@ -20,7 +20,7 @@ from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import read, secret, section
 from sanderling.cli.flags import SETTING, Network
 from sanderling.cli.limits import make_limiter
-from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place
+from sanderling.cli.sequence.place import EMBEDDED, USUAL, SequenceFolder, SequenceStores
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport
@@ -55,7 +55,7 @@ Id = Number(gte=0, lte=LARGEST_ID)
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream(Network):
+class SequenceUpstream(Network):
     """Whom to ask: an API that is known, or any that is described."""
 
     api: Literal["bungie"] = "bungie"
@@ -167,7 +167,7 @@ class Upstream(Network):
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class SequencePace:
     """Where to begin and to end, and how fast to go."""
 
     begin: Annotated[int | None, Parameter(validator=Id)] = None
@@ -217,7 +217,7 @@ class Pace:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readings:
+class PrometheusFlags:
     """What the workers are planned by."""
 
     prometheus: Annotated[str | None, SETTING] = None
@@ -237,14 +237,14 @@ class Readings:
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlFlags:
+class SequenceFlags:
     """All flags of a crawl, but for those that watch it."""
 
-    place: Place = USUAL
-    upstream: Upstream = field(default_factory=Upstream)
-    pace: Pace = field(default_factory=Pace)
-    keeping: Keeping = EMBEDDED
-    readings: Readings = field(default_factory=Readings)
+    place: SequenceFolder = USUAL
+    upstream: SequenceUpstream = field(default_factory=SequenceUpstream)
+    pace: SequencePace = field(default_factory=SequencePace)
+    keeping: SequenceStores = EMBEDDED
+    readings: PrometheusFlags = field(default_factory=PrometheusFlags)
     alerting: Alerting = NOBODY
     store: bool = True  # whether what is queued is stored here too
     onward: Onward = NOWHERE

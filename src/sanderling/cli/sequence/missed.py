@@ -21,8 +21,9 @@ from cyclopts.validators import Number
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
-from sanderling.cli.sequence.place import USUAL, Place, known_state
-from sanderling.clock import Clock, SystemClock
+from sanderling.cli.progress_line import Saying
+from sanderling.cli.sequence.place import USUAL, SequenceFolder, known_state
+from sanderling.clock import SystemClock
 from sanderling.sequence.report import MEANINGS
 from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.state import COLUMNS, Hurry, SequenceState
@@ -35,7 +36,6 @@ PAGE = 500  # ranges that are hastened in one transaction
 # it gives up.
 BREATH = 0.05
 PIECE = 10_000  # ids that are written at once
-SAY_EVERY = 2.0  # seconds
 
 Id = Number(gte=0, lte=LARGEST_ID)
 Why = Annotated[Reason | None, Parameter(help="Only ids that are missed for this reason.")]
@@ -50,7 +50,7 @@ def list_missed(
         Parameter(validator=Number(gte=1), help=f"Ranges to show at most; {SHOWN}, or with --json all."),
     ] = None,
     json: AsJson = False,
-    place: Place = USUAL,
+    place: SequenceFolder = USUAL,
 ) -> None:
     """Say which ids the crawl of a folder misses."""
     wall = SystemClock().wall()
@@ -74,7 +74,7 @@ def retry(
         bool, Parameter(negative=(), help="Ask each id, also of a gap, of which some would do otherwise.")
     ] = False,
     json: AsJson = False,
-    place: Place = USUAL,
+    place: SequenceFolder = USUAL,
 ) -> None:
     """Let missed ids be asked at once, whenever they would be due."""
     if first > last:
@@ -101,7 +101,7 @@ def export(
     *,
     ranges: Annotated[bool, Parameter(negative=(), help="Write lines of low-high instead of one for each id.")] = False,
     reason: Why = None,
-    place: Place = USUAL,
+    place: SequenceFolder = USUAL,
 ) -> None:
     """Write the ids that are missed, one to a line, in ascending order."""
     told = Written(Saying(SystemClock()))
@@ -115,20 +115,6 @@ def export(
             write_new(file, (some.encode() for some in lines))
             sync_folder(file.absolute().parent)
     print(f"{count(told.ids, 'missed id')} written to {printable(str(file))}.")
-
-
-class Saying:
-    """Says how it goes to stderr, now and then."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._last = clock.now()
-
-    def __call__(self, words: str) -> None:
-        """Say that, if it is time."""
-        if self._clock.now() - self._last >= SAY_EVERY:
-            self._last = self._clock.now()
-            print(words, file=sys.stderr, flush=True)
 
 
 @dataclass(slots=True)
@@ -149,7 +135,7 @@ class Written:
 
 
 @contextmanager
-def _snapshot(place: Place) -> Iterator[sqlite3.Connection]:
+def _snapshot(place: SequenceFolder) -> Iterator[sqlite3.Connection]:
     """The state as it is at one moment, whatever is written meanwhile; nothing is changed. Raises CommandError."""
     with known_state(place):
         pass  # it is there, and ours
@@ -169,7 +155,9 @@ def _ranges(db: sqlite3.Connection, reason: Reason | None) -> Iterator[Missed]:
         yield Missed(low, high, Reason(why), *times)
 
 
-def _table(db: sqlite3.Connection, reason: Reason | None, limit: int, place: Place, wall: float) -> Iterator[str]:
+def _table(
+    db: sqlite3.Connection, reason: Reason | None, limit: int, place: SequenceFolder, wall: float
+) -> Iterator[str]:
     counts = db.execute(
         """SELECT reason, sum(high - low + 1), count(*) FROM missed WHERE coalesce(?, reason) = reason
         GROUP BY reason ORDER BY 2 DESC""",

@@ -9,10 +9,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.flags import SETTING
 from sanderling.cli.letters import QueueFlags
-from sanderling.cli.published_words import nothing
 from sanderling.sequence.state import SequenceState
 from sanderling.stores.clickhouse import ClickhouseError, open_clickhouse
 from sanderling.stores.clickhouse_raw import ClickhouseRaw
@@ -25,7 +24,7 @@ QUEUE = "instance_store"  # its name, at a broker too
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SequenceFolder:
     """The folder. A command takes one as `*, place: Place = USUAL`."""
 
     out: Annotated[Path, Parameter(name="--out")] = Path("sequence")
@@ -39,7 +38,7 @@ class Place:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letters(QueueFlags):
+class SequenceQueue(QueueFlags):
     """The queue between crawl and store. A command takes one as `*, letters: Letters = OWN_LETTERS`."""
 
     queue_name: Annotated[str, SETTING] = QUEUE
@@ -48,7 +47,7 @@ class Letters(QueueFlags):
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping(Letters):
+class SequenceStores(SequenceQueue):
     """Where records go. A command takes one as `*, keeping: Keeping = EMBEDDED`."""
 
     rows: str | None = None
@@ -57,7 +56,7 @@ class Keeping(Letters):
     raw: str | None = None
     """A store of its own for what the API said: clickhouse://… or chdb:PATH; by default it is with the rows."""
 
-    async def open_rows(self, place: Place) -> Instances:
+    async def open_rows(self, place: SequenceFolder) -> Instances:
         """The store of rows, reached. Raises InstancesError."""
         return await open_instances(self.rows or f"sqlite:{place.out / ROWS}")
 
@@ -73,14 +72,14 @@ class Keeping(Letters):
         return raw
 
 
-USUAL, OWN_LETTERS, EMBEDDED = Place(), Letters(), Keeping()
+USUAL, OWN_LETTERS, EMBEDDED = SequenceFolder(), SequenceQueue(), SequenceStores()
 
 
 @contextmanager
-def known_state(place: Place) -> Iterator[SequenceState]:
+def known_state(place: SequenceFolder) -> Iterator[SequenceState]:
     """The state of a crawl that has begun; it may be running. Raises CommandError."""
     if not place.state.is_file():
-        raise nothing("no crawl of ids has begun", place.out, "--out", "sanderling sequence crawl")
+        raise not_begun("no crawl of ids has begun", place.out, "--out", "sanderling sequence crawl")
     try:
         with closing(SequenceState(place.state)) as state:
             yield state
@@ -89,7 +88,7 @@ def known_state(place: Place) -> Iterator[SequenceState]:
 
 
 @contextmanager
-def alone(place: Place) -> Iterator[None]:
+def alone(place: SequenceFolder) -> Iterator[None]:
     """While nobody else crawls there; the folder is made where there is none. Raises FolderError."""
     with plainly(place.out):
         place.out.mkdir(parents=True, exist_ok=True)

@@ -20,10 +20,11 @@ from sanderling.cli.options import WATCHED, Options, Watched, expose, observe, s
 from sanderling.cli.reach import KNOWN, PATIENCE, reached
 from sanderling.cli.running import Ran
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, suited
-from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Letters, Place
+from sanderling.cli.sequence.place import EMBEDDED, USUAL, SequenceFolder, SequenceQueue, SequenceStores
 from sanderling.cli.watching import repeat, run_beside
 from sanderling.clock import Clock, SystemClock
-from sanderling.observe.metrics_sequence import StoreMetrics
+from sanderling.observe.metrics import prefixed
+from sanderling.sequence.report import store_metrics
 from sanderling.sequence.store import DepthRules, StoreRules, StoreWorkers
 from sanderling.stores.queue import Depth, Queue, QueueError
 from sanderling.words import count, duration, printable
@@ -38,7 +39,7 @@ LOOK = 0.5  # seconds between looks at whether the queue is empty
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staff:
+class StoreFlags:
     """Who stores. A command takes one as `*, staff: Staff = USUAL_STAFF`."""
 
     workers: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 4
@@ -62,14 +63,14 @@ class Staff:
         return StoreRules(batch=self.batch, depth=depth)
 
 
-USUAL_STAFF = Staff()
+USUAL_STAFF = StoreFlags()
 
 
-class Work(NamedTuple):
+class StoreWork(NamedTuple):
     """All that it was called with."""
 
-    place: Place
-    keeping: Keeping
+    place: SequenceFolder
+    keeping: SequenceStores
     rules: StoreRules
     options: Options
     until_empty: bool
@@ -107,7 +108,7 @@ class Storing:
 Screen = ScreenOf[Storing, Never]
 
 
-class Plain(Wordy[Storing, Never]):
+class StoreLines(Wordy[Storing, Never]):
     """A line every few seconds, to stderr."""
 
     every = SAY_EVERY
@@ -117,7 +118,7 @@ class Plain(Wordy[Storing, Never]):
         self.note(", ".join(_counters(storing)))
 
 
-class Terminal(Picture[Storing, Never]):
+class StorePicture(Picture[Storing, Never]):
     """One line that changes."""
 
     def _lines(self, storing: Storing, window: Window) -> Iterator[Text]:
@@ -129,20 +130,20 @@ def store(  # noqa: PLR0913 - flags, in groups
     *,
     until_empty: Annotated[bool, Parameter(negative=(), help="End when nothing is left to store now.")] = False,
     json: SummaryAsJson = False,
-    staff: Staff = USUAL_STAFF,
-    place: Place = USUAL,
-    keeping: Keeping = EMBEDDED,
+    staff: StoreFlags = USUAL_STAFF,
+    place: SequenceFolder = USUAL,
+    keeping: SequenceStores = EMBEDDED,
     onward: Onward = NOWHERE,
     options: Watched = WATCHED,
 ) -> None:
     """Store what comes, until somebody stops it."""
     onward.check()
-    work = Work(place, keeping, staff.rules(), options.quieter("error"), until_empty, onward)
-    screen: Screen = suited(Terminal, Plain, json=json)
+    work = StoreWork(place, keeping, staff.rules(), options.quieter("error"), until_empty, onward)
+    screen: Screen = suited(StorePicture, StoreLines, json=json)
     ends = ["--until-empty"] if until_empty else []
     with explain_end(again("sequence store", *ends, staff, place, keeping, onward, options), KNOWN):
         ran = run(_store(work, screen))
-    letters = Letters(queue=keeping.queue, queue_name=keeping.queue_name)
+    letters = SequenceQueue(queue=keeping.queue, queue_name=keeping.queue_name)
     dead = again("dead list", place.out if keeping.queue is None else "sequence", letters)
     screen.end([*_words(ran.last, dead), *ran.notes], _as_json(ran.last))
     if ran.last.gave_up:
@@ -151,7 +152,7 @@ def store(  # noqa: PLR0913 - flags, in groups
         sys.exit(130)
 
 
-async def _store(work: Work, screen: Screen) -> Ran[Storing]:
+async def _store(work: StoreWork, screen: Screen) -> Ran[Storing]:
     clock, place, keeping = SystemClock(), work.place, work.keeping
     started = clock.now()
     async with AsyncExitStack() as stack:
@@ -165,9 +166,9 @@ async def _store(work: Work, screen: Screen) -> Ran[Storing]:
         rules = work.rules if feed is None else replace(work.rules, gather=GATHER)
         storing = Storing(StoreWorkers(queue, rows, raw, clock, rules, feed), queue, feed)
         tally = storing.workers.tally
-        shown = expose(StoreMetrics, lambda: tally.readings(storing.depth))
+        shown = expose(lambda: (prefixed(each, "sanderling_sequence_") for each in store_metrics(tally, storing.depth)))
         await stack.enter_async_context(observe(work.options, shown, say=screen.note))
-        await stack.enter_async_context(serve_dashboard(work.options, place.out, screen.note))
+        await stack.enter_async_context(serve_dashboard(work.options, place.out, screen.note, queue=queue))
         stack.enter_context(screen)
         came = stack.enter_context(stop_on_signals(storing.stop, screen.note, lambda: "storing what is in hand"))
         await _run(storing, screen, clock, until_empty=work.until_empty)

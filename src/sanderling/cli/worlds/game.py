@@ -1,56 +1,48 @@
-"""`sanderling world game`: serve a simulated game with ever-growing ids on this machine."""
+"""`sanderling world game`: a simulated game with ever-growing ids."""
 
-import asyncio
-import json as jsonlib
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
-from typing import Literal
-
-from rich.console import Console
-from rich.text import Text
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.loop import run
-from sanderling.clock import Clock, SystemClock
-from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameServer, GameTally
+from sanderling.cli.worlds.world import ServedWorld, minutes, tallied
+from sanderling.clock import SystemClock
+from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameServer
 from sanderling.worlds.game_presets import PRESETS
-from sanderling.worlds.server import WorldPortError
-
-Preset = Literal["demo", "steady", "backlog", "gap", "pause", "slow", "bursts", "lost", "fast"]
 
 
-def game(  # noqa: PLR0913 - a flag each
+def game(
     *,
     seed: int,
-    json: bool,
-    preset: Preset = "demo",
+    preset: str = "demo",
     rate: float | None = None,
     quota: float | None = None,
     speed: float = 1.0,
     port: int = 0,
-) -> None:
-    """Serve a simulated game, until Ctrl-C: reports under ids that grow all the time, with holes, pauses and quotas.
-
-    It listens on 127.0.0.1, and nothing leaves this machine. Prints where, and the newest id. When it ends it says what
-    it was asked.
-
-    Example: sanderling world game --preset gap --speed 10
-    """
-    rules = _rules(preset, rate, quota, speed)
+) -> ServedWorld:
+    """Reports under ids that grow all the time, with holes, pauses and quotas."""
     clock = SystemClock()
-    server = GameServer(Game(rules, seed, began=clock.wall()), clock, port=port)
-    try:
-        run(_serve(server, clock, as_json=json))
-    except KeyboardInterrupt:
-        if not json:
-            sys.stderr.writelines(f"{line}\n" for line in _asked(server.tally))
-        raise
+    server = GameServer(Game(_rules(preset, rate, quota, speed), seed, began=clock.wall()), clock, port=port)
+    played = server.game
+
+    def describe() -> Iterator[dict[str, object]]:
+        newest = played.newest(clock.wall())
+        yield {"address": server.url(), "first": played.first, "newest": newest, "began": played.began}
+
+    def lines() -> Iterator[str]:
+        base, newest = server.url(), played.newest(clock.wall())
+        yield from (f"A simulated game at {base}", "", *_in_store(played.rules), "")
+        yield f"Its reports begin with {played.first}, the newest is {newest}."
+        yield from ("Try in another terminal:", "")
+        yield f"    curl '{base}{SETTINGS}'"
+        yield f"    curl '{base}{REPORT}{newest}/'"
+        yield f"    sanderling sequence crawl --base {base} --begin {newest} --private"
+
+    return ServedWorld(server, describe, lines, lambda: tallied(server.tally.asked, server.tally.kinds))
 
 
-def _rules(preset: Preset, rate: float | None, quota: float | None, speed: float) -> GameRules:
+def _rules(preset: str, rate: float | None, quota: float | None, speed: float) -> GameRules:
     try:
         rules = PRESETS[preset]() if rate is None else PRESETS[preset](rate=rate)
         if quota is not None:
@@ -58,34 +50,6 @@ def _rules(preset: Preset, rate: float | None, quota: float | None, speed: float
         return rules.faster(speed)
     except ValueError as error:
         raise CommandError(f"--rate, --quota and --speed make no game together: {error}", code=2) from None
-
-
-async def _serve(server: GameServer, clock: Clock, *, as_json: bool) -> None:
-    try:
-        async with server:
-            _show(server, clock.wall(), as_json=as_json)
-            sys.stdout.flush()
-            await asyncio.Event().wait()
-    except WorldPortError as error:
-        raise CommandError(f"--port: {error}; choose another") from None
-
-
-def _show(server: GameServer, now: float, *, as_json: bool) -> None:
-    game, base = server.game, server.url()
-    newest = game.newest(now)
-    if as_json:
-        print(jsonlib.dumps({"address": base, "first": game.first, "newest": newest, "began": game.began}))
-        return
-    console = Console(highlight=False)
-    console.print(Text(f"A simulated game at {base}\n", "bold"), soft_wrap=True)
-    for line in _in_store(game.rules):
-        console.print(line, soft_wrap=True)
-    console.print(f"\nIts reports begin with {game.first}, the newest is {newest}.", soft_wrap=True)
-    console.print("Try in another terminal:\n")
-    console.print(f"    curl '{base}{SETTINGS}'", soft_wrap=True)
-    console.print(f"    curl '{base}{REPORT}{newest}/'", soft_wrap=True)
-    console.print(f"    sanderling sequence crawl --base {base} --begin {newest} --private", soft_wrap=True)
-    console.print("\nCtrl-C ends it, and shows what it was asked.")
 
 
 def _in_store(rules: GameRules) -> Iterator[str]:
@@ -98,29 +62,17 @@ def _in_store(rules: GameRules) -> Iterator[str]:
         yield f"  {hole.size:,} ids from {hole.first} on never exist"
     for earlier, later in pairwise(schedule.pieces):
         if later.start > earlier.start + earlier.seconds:
-            yield f"  nothing new from {_when(earlier.start + earlier.seconds)} to {_when(later.start)}"
+            yield f"  nothing new from {minutes(earlier.start + earlier.seconds)} to {minutes(later.start)}"
     if schedule.holds:
         yield f"  nothing becomes visible but at {len(schedule.holds)} instants, all at once"
     for span in weather.maintenance:
-        yield f"  switched off from {_when(span.start)} to {_when(span.end)}"
+        yield f"  switched off from {minutes(span.start)} to {minutes(span.end)}"
     for slowness in weather.slow:
-        yield f"  {slowness.factor:g} times as slow from {_when(slowness.start)} on, for {_when(slowness.seconds)}"
+        since, lasts = minutes(slowness.start), minutes(slowness.seconds)
+        yield f"  {slowness.factor:g} times as slow from {since} on, for {lasts}"
     for contest in weather.contests:
-        yield f"  raids of some minutes are hidden until {_when(contest.opens)}"
+        yield f"  raids of some minutes are hidden until {minutes(contest.opens)}"
 
 
 def _rate(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.3g}"
-
-
-def _when(seconds: float) -> str:
-    """Seconds since it began, as minutes and seconds."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02} min"
-
-
-def _asked(tally: GameTally) -> Iterator[str]:
-    """What it was asked, as lines."""
-    yield f"\n{tally.asked:,} requests."
-    for kind, count in tally.kinds.most_common():
-        yield f"  {count:>10,}  {kind}"

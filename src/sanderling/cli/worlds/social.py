@@ -8,17 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import again
-from sanderling.cli.events.place import (
-    OWN_LETTERS,
-    USUAL,
-    Bodies,
-    Folder,
-    Letters,
-)
+from sanderling.cli.events.place import OWN_LETTERS, USUAL, EventsFolder, EventsObjects, EventsQueue
 from sanderling.cli.home import configured, home_of, set_for
 from sanderling.cli.reach import explained
 from sanderling.clock import Clock, SystemClock
@@ -31,7 +25,6 @@ from sanderling.worlds.social import Social, SocialDelivery
 from sanderling.worlds.social_plan import MOST_DAYS, PRESETS
 from sanderling.worlds.social_truth import BatchFate, Totals
 
-Preset = Literal["demo", "day", "hostile"]
 OBJECTS, QUEUE = ("objects", "bucket"), ("queue", "queue_name", "exchange", "routing_key")
 AT_ONCE = 32  # messages that are sent together, where nobody asked for a pace
 TOLD_EVERY = 2.0  # seconds
@@ -44,13 +37,13 @@ FATES = {
 
 
 @dataclass(slots=True)
-class Crawler:
+class SimulatedCrawler:
     """Puts the objects of a simulated crawler where they belong, and tells of them."""
 
     social: Social
     objects: Objects
     topic: Topic
-    letters: Letters = OWN_LETTERS
+    letters: EventsQueue = OWN_LETTERS
     sent: int = 0  # messages
     fates: Counter[BatchFate] = field(default_factory=Counter)  # of these
     again: int = 0  # of these that were sent before
@@ -94,7 +87,7 @@ def social(
     *,
     seed: int,
     json: bool,
-    preset: Preset = "demo",
+    preset: str = "demo",
     batches: int | None = None,
     rate: float | None = None,
     out: Path | None = None,
@@ -115,18 +108,20 @@ def social(
     crawler = explained(_publish(world, number, _Pace(clock, rate, note), (folder, bodies, letters)))
     totals = world.totals(0, number)
     if json:
-        print(jsonlib.dumps(described(crawler, totals)))
+        print(jsonlib.dumps(as_document(crawler, totals)))
         return
-    for line in words(crawler, totals, again("events consume --drain", folder, bodies, letters), clock.now() - began):
+    for line in describe(
+        crawler, totals, again("events consume --drain", folder, bodies, letters), clock.now() - began
+    ):
         print(line)
 
 
-def _places(out: Path | None, given: dict[str, str]) -> tuple[Folder, Bodies, Letters]:
+def _places(out: Path | None, given: dict[str, str]) -> tuple[EventsFolder, EventsObjects, EventsQueue]:
     """Where `events consume` takes messages and batches from, unless a flag says otherwise."""
     said = set_for(("events", "consume"), (*OBJECTS, *QUEUE, "out")) | given
     folder = out or Path(said.get("out") or home_of(configured()) / USUAL.out)
-    bodies = Bodies(**{name: said[name] for name in OBJECTS if name in said})
-    return Folder(out=folder), bodies, Letters(**{name: said[name] for name in QUEUE if name in said})
+    bodies = EventsObjects(**{name: said[name] for name in OBJECTS if name in said})
+    return EventsFolder(out=folder), bodies, EventsQueue(**{name: said[name] for name in QUEUE if name in said})
 
 
 @dataclass(slots=True)
@@ -156,7 +151,9 @@ class _Pace:
             await self.clock.sleep(max(0.0, self.began + batches / self.rate - now))
 
 
-async def _publish(social: Social, number: int, pace: _Pace, places: tuple[Folder, Bodies, Letters]) -> Crawler:
+async def _publish(
+    social: Social, number: int, pace: _Pace, places: tuple[EventsFolder, EventsObjects, EventsQueue]
+) -> SimulatedCrawler:
     folder, bodies, letters = places
     folder.made()
     # The queue is reached first, and so made: a message that nobody waits for is nowhere.
@@ -165,8 +162,8 @@ async def _publish(social: Social, number: int, pace: _Pace, places: tuple[Folde
         bodies.opened(folder, pace.note) as objects,
         letters.topic(folder, pace.clock, queue) as topic,
     ):
-        await _made(objects, social.bucket)
-        crawler = Crawler(social, objects, topic, letters)
+        await _make_bucket(objects, social.bucket)
+        crawler = SimulatedCrawler(social, objects, topic, letters)
         deliveries = social.deliveries(number)
         pace.begin()
         try:
@@ -181,7 +178,7 @@ async def _publish(social: Social, number: int, pace: _Pace, places: tuple[Folde
     return crawler
 
 
-async def _made(objects: Buckets, bucket: str) -> None:
+async def _make_bucket(objects: Buckets, bucket: str) -> None:
     """Return when there is such a bucket. Raises CommandError."""
     try:
         await objects.make(bucket)
@@ -191,7 +188,7 @@ async def _made(objects: Buckets, bucket: str) -> None:
         ) from None
 
 
-def described(crawler: Crawler, totals: Totals) -> dict[str, Any]:
+def as_document(crawler: SimulatedCrawler, totals: Totals) -> dict[str, Any]:
     """What `--json` prints: what was published, and what must come of it."""
     return {
         "batches": totals.batches,
@@ -207,7 +204,7 @@ def described(crawler: Crawler, totals: Totals) -> dict[str, Any]:
     }
 
 
-def words(crawler: Crawler, totals: Totals, onward: str, seconds: float) -> Iterator[str]:
+def describe(crawler: SimulatedCrawler, totals: Totals, onward: str, seconds: float) -> Iterator[str]:
     """The same as lines."""
     yield (
         f"Published {totals.batches:,} batches of {count(totals.items, 'item')} in {duration(seconds)}: "

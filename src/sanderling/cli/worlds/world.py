@@ -1,15 +1,26 @@
-"""`sanderling world`: a simulated world on this machine, to try things against."""
+"""`sanderling world`: a simulated world on this machine, to try things against.
 
+It listens on 127.0.0.1, and nothing leaves this machine.
+"""
+
+import asyncio
+import json as jsonlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.command_line import AsJson
+from sanderling.cli.command_line import AsJson, as_called
+from sanderling.cli.loop import run
+from sanderling.worlds.server import WorldPortError
 
 World = Literal["site", "pds", "game", "race", "api", "social"]
 Preset = Literal["demo", "steady", "backlog", "gap", "pause", "slow", "bursts", "lost", "fast", "day", "hostile"]
@@ -29,6 +40,7 @@ SERVE = {
     "api": "sanderling.cli.worlds.api:api",
     "social": "sanderling.cli.worlds.social:social",
 }
+MOST_PATHS = 12  # that are listed when a world ends
 OF_DAYS = ("demo", "day", "hostile")
 PRESETS = {
     "game": ("demo", "steady", "backlog", "gap", "pause", "slow", "bursts", "lost", "fast"),
@@ -39,7 +51,7 @@ PRESETS = {
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
+class WorldFlags:
     """What a world is like. Which of them a world takes is in `TAKES`; None is what is usual for it."""
 
     port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None
@@ -88,7 +100,7 @@ class Flags:
     """social: where the queue is, as for `events consume`."""
 
 
-ALL = Flags()
+ALL = WorldFlags()
 
 
 def world(
@@ -97,7 +109,7 @@ def world(
     *,
     seed: Annotated[int, Parameter(help="Another number makes another world; the same number the same.")] = 1,
     json: AsJson = False,
-    flags: Flags = ALL,
+    flags: WorldFlags = ALL,
 ) -> None:
     """Serve a world until Ctrl-C, or publish what a simulated crawler found."""
     given = {each.name: value for each in fields(flags) if (value := getattr(flags, each.name)) is not None}
@@ -109,4 +121,54 @@ def world(
         raise CommandError(f"--preset: {name} has no {flags.preset}, expected {', '.join(PRESETS[name])}", code=2)
     # Each is imported only when it is served: it needs much that the others do not.
     module, function = SERVE[name].split(":")
-    getattr(import_module(module), function)(seed=seed, json=json, **given)
+    make = getattr(import_module(module), function)
+    if name == "social":
+        make(seed=seed, json=json, **given)
+    else:
+        serve(make(seed=seed, **given), as_json=json)
+
+
+class ServedWorld(NamedTuple):
+    """A world that can be served, and what is said of it: once it is served, and when it has ended."""
+
+    server: AbstractAsyncContextManager[object]
+    describe: Callable[[], Iterable[Mapping[str, object]]]  # for --json, one to a line
+    lines: Callable[[], Iterable[str]]  # what it is like, where it is, and what to run against it
+    asked: Callable[[], Iterable[str]]  # what it was asked, as lines
+
+
+def serve(world: ServedWorld, *, as_json: bool) -> None:
+    """Serve a world until Ctrl-C. Raises CommandError."""
+
+    async def serving() -> None:
+        async with world.server:
+            if as_json:
+                said = [jsonlib.dumps(each) for each in world.describe()]
+            else:
+                said = [*map(as_called, world.lines()), "", "Ctrl-C ends it, and shows what it was asked."]
+            print("\n".join(said), flush=True)
+            await asyncio.Event().wait()
+
+    try:
+        run(serving())
+    except WorldPortError as error:
+        raise CommandError(f"--port: {error}; choose another") from None
+    except KeyboardInterrupt:
+        if not as_json:
+            sys.stderr.writelines(f"{line}\n" for line in ("", *world.asked()))
+        raise
+
+
+def tallied(asked: int, kinds: Counter[Any], paths: Counter[str] | None = None) -> Iterator[str]:
+    """How often a world was asked, with which answers, and for what most often."""
+    yield f"{asked:,} requests."
+    yield from (f"  {number:>10,}  {kind}" for kind, number in kinds.most_common())
+    if paths:
+        yield "Most often:"
+        yield from (f"  {number:>10,}  {path}" for path, number in paths.most_common(MOST_PATHS))
+
+
+def minutes(seconds: float) -> str:
+    """Seconds since a world began, as minutes and seconds."""
+    whole, rest = divmod(round(seconds), 60)
+    return f"{whole}:{rest:02} min"

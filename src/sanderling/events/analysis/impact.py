@@ -51,13 +51,13 @@ class Impact(NamedTuple):
 def impact_of(interaction: Interaction, author: Author, platform: str, label: Label) -> Impact:
     """The impact of a post with those counters."""
     engagement = (
-        0.01 * counted(interaction.views)
-        + 1.0 * counted(interaction.likes)
-        + 2.0 * counted(interaction.comments)
-        + 3.0 * counted(interaction.saves)
-        + 5.0 * counted(interaction.shares)
+        0.01 * clamp_count(interaction.views)
+        + 1.0 * clamp_count(interaction.likes)
+        + 2.0 * clamp_count(interaction.comments)
+        + 3.0 * clamp_count(interaction.saves)
+        + 5.0 * clamp_count(interaction.shares)
     )
-    followers = counted(author.followers)
+    followers = clamp_count(author.followers)
     reach = log10(followers + 1) * (VERIFIED if author.verified else 1.0)
     place = PLATFORMS.get(platform.lower(), 1.0)
     mood = MOODS[label]
@@ -67,14 +67,14 @@ def impact_of(interaction: Interaction, author: Author, platform: str, label: La
     return Impact(engagement, reach, place, mood, raw, score, risk_of(score, label, kol=kol), score >= VIRAL, kol)
 
 
-def counted(number: int) -> int:
+def clamp_count(number: int) -> int:
     """A counter as far as it can be one."""
     return min(max(number, 0), MOST)
 
 
 def is_kol(author: Author) -> bool:
     """Whether so many follow the author that it makes a difference what they say."""
-    return counted(author.followers) >= KOL
+    return clamp_count(author.followers) >= KOL
 
 
 def risk_of(score: float, label: Label, *, kol: bool) -> Risk:

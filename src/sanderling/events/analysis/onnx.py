@@ -96,7 +96,9 @@ class OnnxModel:
         try:
             out = self._session.run([self._output], {name: feeds[name] for name in self._inputs})[0]
         except self._errors() as error:
-            raise ModelError(f"{self._path}: {len(batch)} texts of up to {longest} tokens: {_first(error)}") from None
+            raise ModelError(
+                f"{self._path}: {len(batch)} texts of up to {longest} tokens: {_first_line(error)}"
+            ) from None
         if out.shape != (len(batch), CLASSES):
             expected = f"{len(batch)} rows of {CLASSES} classes"
             raise ModelError(f"{self._path}: output {self._output} has the shape {out.shape}, expected {expected}")
@@ -115,7 +117,7 @@ class OnnxModel:
         try:
             return self._runtime.InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
         except self._errors() as error:
-            raise ModelError(f"{self._path}: expected an ONNX model: {_first(error)}") from None
+            raise ModelError(f"{self._path}: expected an ONNX model: {_first_line(error)}") from None
 
     def _errors(self) -> tuple[type[Exception], ...]:
         """What onnxruntime raises, which has no class in common."""
@@ -168,7 +170,7 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-def _first(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0][:300]
 
 
@@ -230,11 +232,11 @@ def merge(word: str, ranks: dict[tuple[str, str], int]) -> list[str]:
         best = min(pairwise(pieces), key=lambda pair: ranks.get(pair, len(ranks) + 1))
         if best not in ranks:
             break
-        pieces = _together(pieces, best)
+        pieces = _join_pair(pieces, best)
     return [f"{piece}@@" for piece in pieces[:-1]] + [pieces[-1].removesuffix("</w>")]
 
 
-def _together(pieces: list[str], pair: tuple[str, str]) -> list[str]:
+def _join_pair(pieces: list[str], pair: tuple[str, str]) -> list[str]:
     joined: list[str] = []
     at = 0
     while at < len(pieces):

@@ -88,7 +88,7 @@ def normalise(raw: str, most: int = MOST_TEXT) -> Part:
     plain = plain_words(text)
     if plain is not None:
         text, words = plain
-        return Part(text, text, words) if SLANG.isdisjoint(words) else _spelled_out(text, words, [])
+        return Part(text, text, words) if SLANG.isdisjoint(words) else _replace_slang(text, words, [])
     if not is_normalized("NFKC", text):
         # Thousands of marks on one letter would take seconds to be put in order. Cut again: one letter may become 18.
         text = normalize("NFKC", _MANY_SIGNS.sub(r"\1", text))[:most]
@@ -103,10 +103,10 @@ def normalise(raw: str, most: int = MOST_TEXT) -> Part:
     if _PERHAPS_EMOJI.search(text) is not None:
         emoji = _EMOJI.findall(text)
         text = without_emoji(text)
-    return _spelled_out(text, words_of(text), emoji)
+    return _replace_slang(text, words_of(text), emoji)
 
 
-def _spelled_out(text: str, words: list[str], emoji: list[str]) -> Part:
+def _replace_slang(text: str, words: list[str], emoji: list[str]) -> Part:
     """A text without its emoji, which has those words: the part that it is, without slang."""
     if not SLANG.isdisjoint(words):
         everything = looks_vietnamese(text, words)
@@ -154,9 +154,9 @@ def preprocess(post: Post, spam: Phrases[bool], known: dict[str, Part] | None = 
     own = {raw: normalise(raw) for raw in (post.transcription, post.text) if raw}
     top = {place: post.comments[place].text for place in most_liked(post.comments, TOP_COMMENTS)}
     comments = {place: comment_of(raw, known) for place, raw in top.items()}
-    words = _joined(own.values())
+    words = _join_words(own.values())
     count = len(words)
-    words += _joined(comments.values())
+    words += _join_words(comments.values())
     parts = [*own.values(), *comments.values()]
     text = ". ".join(filter(None, [part.text.rstrip(_TAIL) for part in parts]))
     vivid = " . ".join(filter(None, [part.vivid for part in parts]))
@@ -180,7 +180,7 @@ def most_liked(comments: Sequence[Comment], most: int) -> list[int]:
     return sorted(range(len(likes)), key=likes.__getitem__)[:most]
 
 
-def _joined(parts: Iterable[Part]) -> list[str]:
+def _join_words(parts: Iterable[Part]) -> list[str]:
     words: list[str] = []
     for part in parts:
         words += part.words

@@ -39,7 +39,8 @@ export function stateOf(system) {
   if (!system.running) return ["ended", "off"];
   if (system.paused) return ["paused", "wait"];
   if (system.ending) return [ENDING[system.ending] ?? system.ending, "wait"];
-  return system.troubles.length ? ["troubled", "bad"] : ["running", "good"];
+  if (!system.troubles.length) return ["running", "good"];
+  return ["troubled", system.severities?.[0] === "warning" ? "wait" : "bad"];
 }
 
 export class Systems {
@@ -241,10 +242,11 @@ class View {
     show(this.troubles, system.troubles.length > 0);
     keyed(
       this.troubles,
-      system.troubles,
-      (trouble) => trouble,
-      (trouble) => h("li", {}, trouble),
+      system.troubles.map((text, place) => [system.severities?.[place] ?? "error", text]),
+      ([severity, text]) => `${severity} ${text}`,
+      ([severity, text]) => h("li", { "data-severity": severity }, h("b.severity", {}, severity), ` ${text}`),
     );
+    put(this.troubles, "data-severity", system.severities?.[0] ?? "error"); // the worst comes first
     keyed(
       this.numbers,
       system.numbers,
