@@ -1,6 +1,6 @@
 """The C modules against their Python twins, on input drawn at random, always the same from one seed.
 
-    python fuzz/sanitized.py build/fuzz fuzz/twins.py {reader,repo,scan} [--seconds 60] [--seed 1] [--first 0] [--runs N]
+    python fuzz/sanitized.py build/fuzz fuzz/twins.py {reader,repo,scan} [--seconds 60] [--seed 1] [--runs N]
 
 They must say the same. With hostile objects, or when there is no memory, the C may only refuse. Before each run its
 number is written to `crash-` and the target in the current folder, which is deleted if nothing broke.

@@ -1,0 +1,7 @@
+from collections.abc import Callable
+
+from sanderling.pages.reader_python import Absolute, Heads
+
+def read(
+    html: str, resolver: Callable[[Heads], Absolute], /
+) -> tuple[str, str, Heads, list[tuple[str, str, str]], bool]: ...
