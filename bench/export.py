@@ -43,7 +43,7 @@ def _lines(records: int) -> Iterator[bytes]:
 
 def run(to: str, folder: Path, place: Path) -> tuple[float, float]:
     """Seconds, and MB."""
-    words = (sys.executable, "-m", "sanderling", "export", str(folder), "--to", to, "--out", str(place / f"out.{to}"))
+    words = (sys.executable, "-m", "sanderling", "export", str(folder), "--to", str(place / f"out.{to}"))
     cost = Program(words, {}).run(place / "said", LIMIT)
     return cost.wall, cost.peak / 2**20
 

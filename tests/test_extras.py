@@ -15,7 +15,7 @@ from sanderling.stores.clickhouse import open_clickhouse
 from sanderling.stores.documents import Schema
 from sanderling.stores.instances import open_instances
 from sanderling.stores.objects import open_objects
-from sanderling.stores.polling_open import open_polling
+from sanderling.stores.polling_store import open_polling
 from sanderling.stores.queue import open_queue
 from sanderling.stores.topic import open_topic
 

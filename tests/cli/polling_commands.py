@@ -16,8 +16,7 @@ from sanderling.apis.trackside import Trackside
 from sanderling.clock import SystemClock
 from sanderling.executor import in_threads
 from sanderling.stores.polling import Op, Query, RowChange
-from sanderling.stores.polling_open import open_polling
-from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.polling_store import PollingStore, open_polling
 from sanderling.task import Reply
 from sanderling.worlds.race import RaceDay, RaceRules, RaceServer, RaceWeather
 from sanderling.worlds.race_day import DayRules

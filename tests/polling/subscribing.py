@@ -12,8 +12,7 @@ from sanderling.polling.change_sinks import WebhookSink
 from sanderling.polling.subscribers import Subscriber
 from sanderling.stores.documents import Column, ColumnKind, Schema, SourceRow, SourceTable
 from sanderling.stores.polling import PolledDocument
-from sanderling.stores.polling_open import open_polling
-from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.polling_store import PollingStore, open_polling
 
 SCHEMA = Schema((SourceTable("laps", (Column("seconds", ColumnKind.REAL),)),))
 ROWS = 200  # that change with each document

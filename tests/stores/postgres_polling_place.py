@@ -13,8 +13,7 @@ from polling_play import SCHEMA, WALL, Place
 
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling_store import PollingStore
-from sanderling.stores.postgres_polling import open_postgres_polling
-from sanderling.stores.postgres_polling_link import PollingConnections
+from sanderling.stores.postgres_polling import PollingConnections, open_postgres_polling
 from sanderling.stores.postgres_polling_tables import OWN
 
 EMPTIED = [name for name in OWN if name != "polling_meta"] + [table.name for table in SCHEMA.tables]

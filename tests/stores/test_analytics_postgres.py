@@ -17,10 +17,10 @@ from sanderling.stores import analytics_postgres_tables, analytics_writing
 from sanderling.stores.analytics import AnalyticsError, BatchResult, ErrorFilter, PostFilter, Sort
 from sanderling.stores.analytics_open import migrate, open_analytics
 from sanderling.stores.analytics_postgres_tables import BY_INDEX
-from sanderling.stores.analytics_questions import Question, SqlCondition, counted_events, next_to_replay, page_of_posts
+from sanderling.stores.analytics_questions import Question, counted_events, next_to_replay, page_of_posts
 from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.analytics_writing import OF_EVENT, OLD_ERRORS, old_events
-from sanderling.stores.database import POSTGRES
+from sanderling.stores.database import POSTGRES, SqlCondition
 from sanderling.stores.postgres_database import PostgresTransaction, numbered
 
 WHOLE = batch(posts=[post("a"), post("b")], comments=[comment(0)], errors=[error(2)], outbox=[message()])

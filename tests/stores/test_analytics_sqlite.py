@@ -18,10 +18,10 @@ from test_sqlite_instances import full_disk
 from sanderling.executor import in_threads
 from sanderling.stores.analytics import AnalyticsError, BatchResult, PostFilter, Sort
 from sanderling.stores.analytics_open import migrate, open_analytics
-from sanderling.stores.analytics_questions import SqlCondition, counted_events, next_to_replay, page_of_posts
+from sanderling.stores.analytics_questions import counted_events, next_to_replay, page_of_posts
 from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.analytics_writing import OF_EVENT, OLD_ERRORS, old_events
-from sanderling.stores.database import SQLITE
+from sanderling.stores.database import SQLITE, SqlCondition
 from sanderling.stores.sqlite_database import SqliteDatabase
 
 MEANT = SqlCondition("project_id = ? AND processed_at >= ?", ())

@@ -16,6 +16,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import APPLICATION, VERSION, key_of
 from sanderling.stores.frontier_rows import Aside, End, Ended, WaitingRow
+from sanderling.stores.sqlite_file import version_of
 
 # As releases have made them. Those of format 1 minded ends above 6; some of format 2 have no table `aside`.
 TABLES = """
@@ -109,7 +110,7 @@ def test_a_file_of_an_earlier_format_is_read_as_it_is(left: Path) -> None:
 
     with closing(frontier_file.connect_to_read(left)) as db:
         meta, failures, aside, waiting, tally, ends = said(db)
-        assert frontier_reading.blamed(db) == ({"item": 1} if frontier_file.version_of(db) == 3 else {}, {})
+        assert frontier_reading.blamed(db) == ({"item": 1} if version_of(db) == 3 else {}, {})
 
     assert left.read_bytes() == before
     assert meta.known == meta.last_id == 4  # type: ignore[attr-defined]
@@ -131,7 +132,7 @@ def test_a_file_of_an_earlier_format_says_the_same_when_it_is_upgraded(left: Pat
 
     with closing(frontier_file.connect_to_read(left)) as db:
         assert said(db) == before
-        assert frontier_file.version_of(db) == VERSION
+        assert version_of(db) == VERSION
         assert dict(db.execute("SELECT name, partition FROM host")) == {
             name: partition_of(name) for name in ("a.example", "b.example")
         }

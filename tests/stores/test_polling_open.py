@@ -9,8 +9,7 @@ from polling_play import SCHEMA, WALL, event, keep
 from postgres_polling_place import at, fresh_schema
 
 from sanderling.stores.polling import PollingStoreError
-from sanderling.stores.polling_open import open_polling
-from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.polling_store import PollingStore, open_polling
 
 T = TypeVar("T")
 

@@ -14,8 +14,7 @@ from postgres_polling_place import at, connected, fresh_schema, link_of, opened,
 from sanderling.outcome import Code
 from sanderling.stores.documents import Column, Schema, SourceError, SourceRow, SourceTable
 from sanderling.stores.polling import PollingStoreError
-from sanderling.stores.postgres_polling import open_postgres_polling
-from sanderling.stores.postgres_polling_link import BY_INDEX, KEEP_ALIVE
+from sanderling.stores.postgres_polling import BY_INDEX, KEEP_ALIVE, open_postgres_polling
 from sanderling.stores.postgres_polling_targets import DUE
 
 

@@ -38,7 +38,7 @@ from postgres_polling_place import (
 )
 from wire import Wire
 
-from sanderling.stores import postgres_polling_link
+from sanderling.stores import postgres_polling
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.polling_store import PollingStore
 
@@ -63,7 +63,7 @@ def place(postgres: str, schema: str) -> Place:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever finds another one polling knows it soon."""
-    monkeypatch.setitem(postgres_polling_link.LOCK_TIMEOUT, "lock_timeout", "200ms")
+    monkeypatch.setitem(postgres_polling.LOCK_TIMEOUT, "lock_timeout", "200ms")
 
 
 @asynccontextmanager

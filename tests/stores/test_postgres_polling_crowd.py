@@ -21,7 +21,7 @@ from postgres_polling_place import (
     wipe,
 )
 
-from sanderling.stores import postgres_polling_link
+from sanderling.stores import postgres_polling
 from sanderling.stores.polling import Edits, PollingStoreError, Query, Reconciliation
 from sanderling.stores.postgres_polling_targets import PostgresPollingDialect
 
@@ -150,7 +150,7 @@ async def test_who_waits_in_a_ring_with_an_admin_tries_again(postgres: str, sche
 async def test_who_waits_too_long_for_others_is_told_to_come_again(
     postgres: str, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(postgres_polling_link.LOCK_TIMEOUT, "lock_timeout", "20ms")
+    monkeypatch.setitem(postgres_polling.LOCK_TIMEOUT, "lock_timeout", "20ms")
     async with opened(at(postgres, schema)) as store, connected(postgres, search_path=schema) as db:
         (a,) = await add(store, found("a"))
         async with db.transaction():

@@ -14,8 +14,9 @@ KIND = FileKind(
 OPEN = """
 import sys
 from pathlib import Path
-from sanderling.stores.sqlite_file import Kind, open_file
-kind = Kind("file of a test", 0x54455354, 1, ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)"))
+from sanderling.stores.sqlite_file import FileKind, open_file
+tables = ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)")
+kind = FileKind("file of a test", 0x54455354, 1, tables)
 print("ready", flush=True)
 for name in sys.stdin:
     db = open_file(Path(name.strip()), kind)

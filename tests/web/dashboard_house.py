@@ -19,15 +19,14 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.executor import in_threads
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling import Reconciliation, WantedTarget
-from sanderling.stores.polling_open import open_polling
-from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.polling_store import PollingStore, open_polling
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.web.access import Access, Token
 from sanderling.web.assets import Assets
 from sanderling.web.dashboard import Dependencies, dashboard_app
 from sanderling.web.house_actions import Actions
 from sanderling.web.house_asking import KINDS, Asking
-from sanderling.web.house_audit import Audit, Entry
+from sanderling.web.house_audit import Audit, AuditEntry
 from sanderling.web.house_items import Items
 from sanderling.web.house_live import Live
 from sanderling.web.house_reach import DATABASE, QUEUE, Reach
@@ -96,7 +95,7 @@ class Dashboard:
         body = {"action": action, "system": system, **more}
         return await self.ask("POST", "/api/actions", body, await self.page() if not self.door.secured else None)
 
-    def audited(self) -> list[Entry]:
+    def audited(self) -> list[AuditEntry]:
         return Audit(self.home).newest(1000)
 
 

@@ -73,7 +73,8 @@ class PostgresTables(TableDatabase):
         self._run(transaction.commit())
 
     def run(self, statement: str, *values: object) -> Sequence[Sequence[Any]]:
-        found: list[tuple[Any, ...]] = self._run(self._db.fetch(numbered(statement), *values))
+        # What has no values may have a name with a "?" in it.
+        found: list[tuple[Any, ...]] = self._run(self._db.fetch(numbered(statement) if values else statement, *values))
         return found
 
     def has_table(self, table: str) -> bool:

@@ -14,8 +14,7 @@ from sanderling.apis.numbered import LARGEST_ID
 from sanderling.sequence.cursor import Position, ranges_of
 from sanderling.sequence.retries import RAREST, Missed, Reason
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.sqlite_file import FileKind, open_file, transaction
-from sanderling.stores.sqlite_tally import keep_tally, tally
+from sanderling.stores.sqlite_file import FileKind, keep_tally, open_file, tally, transaction
 
 FAILED = f"(reason = '{Reason.ERROR.value}')"  # these are asked apart from all others
 

@@ -13,37 +13,32 @@ Tricky bits:
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import isnan
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, TypeVar, get_args
 
 import msgspec
 
 from sanderling.stores.analytics import (
     AnalyticsError,
-    CommentRow,
     ErrorFilter,
-    ErrorRow,
     EventFilter,
     Granularity,
     PostFilter,
-    PostRow,
     PostSummary,
     Sort,
-    StoredError,
-    StoredPost,
     Trend,
 )
 from sanderling.stores.analytics_rows import (
-    COMMENT_COLUMNS,
     EARLIEST,
-    ERROR_COLUMNS,
     FLAG_COLUMNS,
     JSON_COLUMNS,
     LATEST,
     POST_COLUMNS,
     TIME_COLUMNS,
 )
-from sanderling.stores.database import POSTGRES, SQLITE, Dialect, Row
+from sanderling.stores.database import POSTGRES, SQLITE, Dialect, Row, SqlCondition
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, is_text
+
+T = TypeVar("T")
 
 MOST_ROWS = 10_000  # of a page
 MOST_GROUPS = 100_000  # that are summed up: of days and sentiments, some 90 years
@@ -54,7 +49,11 @@ BY = ("overall_sentiment", "risk_level", "primary_intent", "platform")
 AT = "coalesce(published_at, analyzed_at)"
 DAY = 86_400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NOTHING = "1 = 0"
+NOTHING = SqlCondition("1 = 0", ())  # no row has that
+# Filters whose names are not those of columns; from the one on, before the other; and the time that this is about.
+OTHER_NAMES = {"sentiment": "overall_sentiment", "intent": "primary_intent"}
+BETWEEN = {"from_date": ">=", "to_date": "<"}
+TIMES: Mapping[type, str] = {PostFilter: AT, ErrorFilter: "created_at", EventFilter: "processed_at"}
 # As the indexes have it: without these very words they are of no use.
 REPLAYABLE, WITHOUT_MESSAGE = "NOT replayed AND message IS NOT NULL", "message IS NULL"
 
@@ -92,66 +91,29 @@ class Question(NamedTuple):
     wide: bool = False
 
 
-class SqlCondition(NamedTuple):
-    """What is meant, in SQL, with the values for it."""
-
-    sql: str
-    values: tuple[object, ...]
-
-
-def meant_posts(chosen: PostFilter, dialect: Dialect) -> SqlCondition:
-    """Which posts a filter means."""
-    texts = {
-        "project_id": chosen.project_id,
-        "brand_name": chosen.brand_name,
-        "keyword": chosen.keyword,
-        "platform": chosen.platform,
-        "overall_sentiment": chosen.sentiment,
-        "risk_level": chosen.risk_level,
-        "primary_intent": chosen.intent,
-    }
-    flags = {"is_viral": chosen.is_viral, "is_kol": chosen.is_kol}
-    said = [name if flag else f"NOT {name}" for name, flag in flags.items() if flag is not None]
-    return _meant(texts, said, (chosen.from_date, chosen.to_date), AT, dialect)
-
-
-def meant_errors(chosen: ErrorFilter, dialect: Dialect) -> SqlCondition:
-    """Which errors a filter means."""
-    texts = {
-        "project_id": chosen.project_id,
-        "job_id": chosen.job_id,
-        "error_code": chosen.error_code,
-        "error_category": chosen.error_category,
-    }
-    return _meant(texts, [], (chosen.from_date, chosen.to_date), "created_at", dialect)
-
-
-def meant_events(chosen: EventFilter, dialect: Dialect) -> SqlCondition:
-    """Which events a filter means."""
-    texts = {"project_id": chosen.project_id, "job_id": chosen.job_id}
-    return _meant(texts, [], (chosen.from_date, chosen.to_date), "processed_at", dialect)
-
-
-def _meant(
-    texts: Mapping[str, str | None],
-    said: list[str],
-    between: tuple[float | None, float | None],
-    at: str,
-    dialect: Dialect,
-) -> SqlCondition:
-    terms, values = [*said], list[object]()
-    for name, text in texts.items():
-        if text == "" and name == "project_id":
+def meant(chosen: PostFilter | ErrorFilter | EventFilter, dialect: Dialect) -> SqlCondition:
+    """Which rows a filter means: those that have each of its values in the column of that name, or of another."""
+    terms, values = list[str](), list[object]()
+    for name in chosen.__struct_fields__:
+        value, column = getattr(chosen, name), OTHER_NAMES.get(name, name)
+        if value is None or name in BETWEEN:
+            continue
+        if isinstance(value, bool):
+            terms.append(column if value else f"NOT {column}")
+        elif value == "" and name == "project_id":
             terms.append("project_id IS NULL")
-        elif text is not None:
-            terms.append(f"{name} = ?")
-            values.append(text)
-    for sign, seconds in zip((">=", "<"), between, strict=True):
+        elif not is_text(value):
+            return NOTHING
+        else:
+            terms.append(f"{column} = ?")
+            values.append(value)
+    for name, sign in BETWEEN.items():
+        seconds = getattr(chosen, name)
+        if seconds is not None and isnan(seconds):
+            return NOTHING
         if seconds is not None:
-            terms.append(f"{at} {sign} {dialect.moment.format('?')}")
+            terms.append(f"{TIMES[type(chosen)]} {sign} {dialect.moment.format('?')}")
             values.append(float(max(EARLIEST, min(seconds, LATEST))))
-    if not all(map(is_text, filter(None, texts.values()))) or any(map(isnan, filter(None, between))):
-        return SqlCondition(NOTHING, ())  # no row has that
     return SqlCondition(" AND ".join(terms) or "1 = 1", tuple(values))
 
 
@@ -178,13 +140,6 @@ def page_of_posts(meant: SqlCondition, sort: Sort, order: tuple[bool, int, int],
     return Question(sql, (*meant.values, bounded(most), max(0, min(offset, LARGEST))), wide=True)
 
 
-def page_of_errors(meant: SqlCondition, offset: int, most: int, dialect: Dialect) -> Question:
-    """Some of them, the newest first."""
-    sql = f"""SELECT id, {columns(ERROR_COLUMNS, dialect)} FROM crawl_errors WHERE {meant.sql}
-        ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"""
-    return Question(sql, (*meant.values, bounded(most), max(0, min(offset, LARGEST))), wide=True)
-
-
 def counted(table: str, meant: SqlCondition) -> Question:
     """How many there are."""
     return Question(f"SELECT count(*) FROM {table} WHERE {meant.sql}", meant.values)
@@ -203,14 +158,6 @@ def next_to_replay(meant: SqlCondition, most: int) -> Question:
     return Question(sql, (*meant.values, bounded(most)))
 
 
-def one_post(number: int, dialect: Dialect) -> tuple[Question, Question]:
-    """One, and its comments, the most liked first."""
-    post = f"SELECT id, {columns(POST_COLUMNS, dialect)} FROM post_analytics WHERE id = ?"
-    comments = f"""SELECT {columns(COMMENT_COLUMNS, dialect)} FROM post_comments WHERE post_id = ?
-        ORDER BY likes DESC, comment_id LIMIT {MOST_ROWS}"""
-    return Question(post, (number,), wide=True), Question(comments, (number,), wide=True)
-
-
 def waiting(after: int, most: int, dialect: Dialect) -> Question:
     """The next messages of the outbox. Those end where the ones before them are large enough."""
     sql = f"""SELECT number, exchange, routing_key, body, {columns(["created_at"], dialect)} FROM (
@@ -219,15 +166,6 @@ def waiting(after: int, most: int, dialect: Dialect) -> Question:
             FROM (SELECT * FROM outbox WHERE number > ? ORDER BY number LIMIT ?) AS outbox) AS outbox
         WHERE before < {MOST_MESSAGE_BYTES} ORDER BY number"""
     return Question(sql, (max(SMALLEST, min(after, LARGEST)), bounded(most)))
-
-
-def sums(meant: SqlCondition) -> Question:
-    """What `summed` makes a summary of."""
-    halves = ", ".join(f"sum({name} >> 32), sum({name} & 4294967295)" for name in COUNTERS)
-    flags = ", ".join(f"sum(CASE WHEN {name} THEN 1 ELSE 0 END)" for name in ("is_viral", "is_kol"))
-    sql = f"""SELECT {", ".join(BY)}, count(*), sum(overall_sentiment_score), sum(impact_score), {flags}, {halves}
-        FROM post_analytics WHERE {meant.sql} GROUP BY {", ".join(BY)} LIMIT {MOST_GROUPS + 1}"""
-    return Question(sql, meant.values)
 
 
 def summed(rows: Sequence[Row]) -> PostSummary:
@@ -257,14 +195,6 @@ def summed(rows: Sequence[Row]) -> PostSummary:
         kol=int(kol),
         **dict(zip(("views", "likes", "comments", "shares", "saves"), counters, strict=True)),
     )
-
-
-def days(meant: SqlCondition, dialect: Dialect) -> Question:
-    """What `trended` makes trends of."""
-    sql = f"""SELECT {dialect.day.format(AT)} AS day, overall_sentiment, count(*), sum(overall_sentiment_score),
-        sum(impact_score) FROM post_analytics WHERE {meant.sql}
-        GROUP BY 1, 2 ORDER BY 1, 2 LIMIT {MOST_GROUPS + 1}"""
-    return Question(sql, meant.values)
 
 
 def trended(rows: Sequence[Row], granularity: Granularity) -> list[Trend]:
@@ -318,32 +248,11 @@ def frequent_keywords(meant: SqlCondition, most: int, dialect: Dialect) -> Quest
     return Question(sql, (*meant.values, bounded(most)))
 
 
-def errors_by_code(meant: SqlCondition) -> Question:
-    """The most frequent codes and how many there are of each."""
-    sql = f"""SELECT error_code, count(*) FROM crawl_errors WHERE {meant.sql} GROUP BY error_code
-        ORDER BY count(*) DESC, error_code LIMIT {MOST_CODES}"""
-    return Question(sql, meant.values)
-
-
-def post_of(row: Row) -> StoredPost:
-    """A post, of a row that begins with its id."""
-    return StoredPost(id=row[0], row=PostRow(**_read(POST_COLUMNS, row[1:])))
-
-
-def comment_of(row: Row) -> CommentRow:
-    """A comment; the place of its post is 0."""
-    return CommentRow(post=0, **_read(COMMENT_COLUMNS, row))
-
-
-def error_of(row: Row) -> StoredError:
-    """An error, of a row that begins with its id."""
-    return StoredError(id=row[0], row=ErrorRow(**_read(ERROR_COLUMNS, row[1:])))
-
-
-def _read(names: Iterable[str], row: Row) -> dict[str, Any]:
+def read_row(kind: type[T], names: Iterable[str], row: Row, **others: object) -> T:
+    """A row of these columns, as what it is."""
     values = dict(zip(names, row, strict=True))
     for name in JSON_COLUMNS & values.keys():
         values[name] = msgspec.json.decode(values[name])
     for name in FLAG_COLUMNS & values.keys():
         values[name] = bool(values[name])
-    return values
+    return kind(**values, **others)

@@ -4,6 +4,8 @@ In SQLite a batch waits for the disk. That a message was sent does not: the powe
 is sent once more.
 """
 
+# ruff: noqa: S608 - all names are ours, all values are parameters
+
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from functools import partial
@@ -17,12 +19,14 @@ from sanderling.stores.analytics import (
     BatchResult,
     CommentRow,
     ErrorFilter,
+    ErrorRow,
     EventFilter,
     Granularity,
     KeywordCount,
     OutboxMessage,
     PostFilter,
     PostPage,
+    PostRow,
     PostSummary,
     Processed,
     Replayable,
@@ -32,14 +36,24 @@ from sanderling.stores.analytics import (
     Trend,
 )
 from sanderling.stores.analytics_questions import (
+    AT,
+    BY,
+    COUNTERS,
     Question,
     bounded,
-    meant_errors,
-    meant_events,
-    meant_posts,
+    columns,
+    meant,
     next_to_replay,
+    read_row,
 )
-from sanderling.stores.analytics_rows import RefusedRowsError, RehearsedError, rehearsal
+from sanderling.stores.analytics_rows import (
+    COMMENT_COLUMNS,
+    ERROR_COLUMNS,
+    POST_COLUMNS,
+    RefusedRowsError,
+    RehearsedError,
+    rehearsal,
+)
 from sanderling.stores.database import Claim, Database, Row, Transaction
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, is_text
 
@@ -50,7 +64,7 @@ MOST_BYTES = 64 << 20  # of the texts of one answer
 # Messages of the outbox that are counted one by one. It is asked each second, and grows while the broker is away.
 COUNTED = 10_000
 OUTBOX_DEPTH = f"""SELECT (SELECT count(*) FROM (SELECT 1 FROM outbox LIMIT {COUNTED + 1}) AS counted),
-    (SELECT min(number) FROM outbox), (SELECT max(number) FROM outbox)"""  # noqa: S608 - ours
+    (SELECT min(number) FROM outbox), (SELECT max(number) FROM outbox)"""
 
 
 class ReplyBudget:
@@ -95,7 +109,7 @@ class AnalyticsStore:
 
     async def replay(self, chosen: EventFilter, *, exchange: str, routing_key: str, most: int = 1_000) -> int:
         """Mark events and put their messages into the outbox, in one transaction; how many. Others may do so, too."""
-        found = next_to_replay(meant_events(chosen, self._dialect), most)
+        found = next_to_replay(meant(chosen, self._dialect), most)
         work = partial(writing.replay, found=found, exchange=exchange, routing_key=routing_key)
         return await self._database.write(work)
 
@@ -160,7 +174,7 @@ class AnalyticsStore:
 
     async def replayable(self, chosen: EventFilter) -> Replayable:
         """How many events of a filter `replay` would take, and how many it cannot."""
-        asked = questions.counted_events(meant_events(chosen, self._dialect))
+        asked = questions.counted_events(meant(chosen, self._dialect))
         ((events,),), ((without,),) = await self._ask(*asked)
         return Replayable(events, without)
 
@@ -179,24 +193,32 @@ class AnalyticsStore:
 
         Raises ValueError for what cannot be sorted by.
         """
-        meant = meant_posts(chosen, self._dialect)
-        page = questions.page_of_posts(meant, sort, (descending, offset, most), self._dialect)
-        rows, ((total,),) = await self._ask(page, questions.counted("post_analytics", meant))
-        return PostPage([questions.post_of(row) for row in rows], total)
+        which = meant(chosen, self._dialect)
+        page = questions.page_of_posts(which, sort, (descending, offset, most), self._dialect)
+        rows, ((total,),) = await self._ask(page, questions.counted("post_analytics", which))
+        return PostPage([_post(row) for row in rows], total)
 
     async def post(self, number: int) -> tuple[StoredPost, list[CommentRow]] | None:
         """One post, with its comments: the most liked first, 10,000 of them at most."""
         if not SMALLEST <= number <= LARGEST:
             return None
-        found, comments = await self._ask(*questions.one_post(number, self._dialect))
-        return (questions.post_of(found[0]), [questions.comment_of(row) for row in comments]) if found else None
+        post = f"SELECT id, {columns(POST_COLUMNS, self._dialect)} FROM post_analytics WHERE id = ?"
+        comments = f"""SELECT {columns(COMMENT_COLUMNS, self._dialect)} FROM post_comments WHERE post_id = ?
+            ORDER BY likes DESC, comment_id LIMIT {questions.MOST_ROWS}"""
+        found, below = await self._ask(*(Question(sql, (number,), wide=True) for sql in (post, comments)))
+        # The place of a comment's post among those of its batch is not stored.
+        return (
+            (_post(found[0]), [read_row(CommentRow, COMMENT_COLUMNS, row, post=0) for row in below]) if found else None
+        )
 
     async def errors(self, chosen: ErrorFilter, *, offset: int, most: int) -> tuple[list[StoredError], int]:
         """A page of up to 10,000 errors, the newest first, and how many there are."""
-        meant = meant_errors(chosen, self._dialect)
-        page = questions.page_of_errors(meant, offset, most, self._dialect)
-        rows, ((total,),) = await self._ask(page, questions.counted("crawl_errors", meant))
-        return [questions.error_of(row) for row in rows], total
+        which = meant(chosen, self._dialect)
+        sql = f"""SELECT id, {columns(ERROR_COLUMNS, self._dialect)} FROM crawl_errors WHERE {which.sql}
+            ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"""
+        page = Question(sql, (*which.values, bounded(most), max(0, min(offset, LARGEST))), wide=True)
+        rows, ((total,),) = await self._ask(page, questions.counted("crawl_errors", which))
+        return [StoredError(id=row[0], row=read_row(ErrorRow, ERROR_COLUMNS, row[1:])) for row in rows], total
 
     async def ping(self) -> None:
         """Answer, if it can."""
@@ -204,7 +226,13 @@ class AnalyticsStore:
 
     async def summary(self, chosen: PostFilter) -> PostSummary:
         """All of them together."""
-        (rows,) = await self._ask(questions.sums(meant_posts(chosen, self._dialect)))
+        which = meant(chosen, self._dialect)
+        halves = ", ".join(f"sum({name} >> 32), sum({name} & 4294967295)" for name in COUNTERS)
+        flags = ", ".join(f"sum(CASE WHEN {name} THEN 1 ELSE 0 END)" for name in ("is_viral", "is_kol"))
+        by = ", ".join(BY)
+        sql = f"""SELECT {by}, count(*), sum(overall_sentiment_score), sum(impact_score), {flags}, {halves}
+            FROM post_analytics WHERE {which.sql} GROUP BY {by} LIMIT {questions.MOST_GROUPS + 1}"""
+        (rows,) = await self._ask(Question(sql, which.values))
         return questions.summed(rows)
 
     async def trends(self, chosen: PostFilter, granularity: Granularity) -> list[Trend]:
@@ -213,16 +241,27 @@ class AnalyticsStore:
         Raises ValueError for an unknown granularity.
         """
         questions.first_day(0, granularity)
-        (rows,) = await self._ask(questions.days(meant_posts(chosen, self._dialect), self._dialect))
+        which = meant(chosen, self._dialect)
+        sql = f"""SELECT {self._dialect.day.format(AT)} AS day, overall_sentiment, count(*),
+            sum(overall_sentiment_score), sum(impact_score) FROM post_analytics WHERE {which.sql}
+            GROUP BY 1, 2 ORDER BY 1, 2 LIMIT {questions.MOST_GROUPS + 1}"""
+        (rows,) = await self._ask(Question(sql, which.values))
         return questions.trended(rows, granularity)
 
     async def keywords(self, chosen: PostFilter, most: int) -> list[KeywordCount]:
         """The most frequent keywords."""
-        asked = questions.frequent_keywords(meant_posts(chosen, self._dialect), most, self._dialect)
+        asked = questions.frequent_keywords(meant(chosen, self._dialect), most, self._dialect)
         (rows,) = await self._ask(asked)
         return [KeywordCount(*row) for row in rows]
 
     async def error_counts(self, chosen: ErrorFilter) -> Mapping[str, int]:
         """Errors by code, the most frequent first, of the 1,000 most frequent."""
-        (rows,) = await self._ask(questions.errors_by_code(meant_errors(chosen, self._dialect)))
+        which = meant(chosen, self._dialect)
+        sql = f"""SELECT error_code, count(*) FROM crawl_errors WHERE {which.sql} GROUP BY error_code
+            ORDER BY count(*) DESC, error_code LIMIT {questions.MOST_CODES}"""
+        (rows,) = await self._ask(Question(sql, which.values))
         return {row[0]: row[1] for row in rows}
+
+
+def _post(row: Row) -> StoredPost:
+    return StoredPost(id=row[0], row=read_row(PostRow, POST_COLUMNS, row[1:]))

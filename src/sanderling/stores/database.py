@@ -229,6 +229,13 @@ class Transaction(Protocol):
         """Undo what is written meanwhile if it is refused, and raise RefusalError."""
 
 
+class SqlCondition(NamedTuple):
+    """What is meant, in SQL, with the values for it."""
+
+    sql: str
+    values: tuple[object, ...]
+
+
 Work = Callable[[Transaction], Coroutine[Any, Any, T]]
 First = Callable[[], object] | None
 

@@ -21,7 +21,7 @@ import msgspec
 
 from sanderling.ids import partition_of
 from sanderling.outcome import Outcome
-from sanderling.stores import frontier_file, frontier_reading, frontier_remembered
+from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_rows import (
@@ -128,7 +128,7 @@ class Frontier:
         with self._transaction() as tally:
             self._decide(ended, tally)
             self._put_off(again)
-            frontier_remembered.remember(self._db, ended)
+            frontier_file.remember(self._db, ended)
             new = self._add(found)
             tally[End.WAITING, ""] += sum(new.values())
             meta = self._counted(watermark=watermark, known=self.known + sum(new.values()), last_id=self._last_id())
@@ -318,7 +318,7 @@ class Frontier:
     def remembered_links(self, url: str) -> tuple[str, ...]:
         """Where the page led when it last came whole; nothing if that is not known."""
         with plainly(self._path):
-            return frontier_remembered.links(self._db, url)
+            return frontier_file.remembered_links(self._db, url)
 
     def robots(self, origin: str) -> RobotsReply | None:
         """What this crawl was told when it last asked the origin for its robots.txt."""

@@ -5,7 +5,8 @@ Numbers were measured with 1,000,000 URLs over 1,000 hosts, in commits of 5,000 
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -15,6 +16,8 @@ import msgspec
 from sanderling.ids import partition_of
 from sanderling.outcome import Code
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.frontier_rows import End, Ended
+from sanderling.stores.sqlite_file import transaction, version_of
 
 # 2: URLs may be left out. 3: partitions of hosts, URLs that wait since they failed, ids with gaps. 4: requests of jobs.
 VERSION = 4
@@ -187,12 +190,6 @@ def write_meta(db: sqlite3.Connection, meta: FrontierMeta) -> None:
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", msgspec.structs.asdict(meta).items())
 
 
-def version_of(db: sqlite3.Connection) -> int:
-    """The format of the file."""
-    ((version,),) = db.execute("PRAGMA user_version")
-    return int(version)
-
-
 def check_ours(db: sqlite3.Connection, path: Path) -> None:
     """Raise FolderError if the file is somebody else's, or from a later version of ours."""
     ((application,),) = db.execute("PRAGMA application_id")
@@ -255,15 +252,9 @@ UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests}
 @contextmanager
 def _at_once(db: sqlite3.Connection, version: int) -> Iterator[None]:
     """All or nothing, and then the file is of that format."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         yield
         db.execute(f"PRAGMA user_version = {version}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
 
 
 def _check_whole(db: sqlite3.Connection, path: Path) -> None:
@@ -282,3 +273,37 @@ def _check_whole(db: sqlite3.Connection, path: Path) -> None:
 
 def _uri(path: Path, mode: str) -> str:
     return f"file:{quote(str(path.absolute()))}?mode={mode}"
+
+
+def remember(db: sqlite3.Connection, ended: Iterable[Ended]) -> None:
+    """Keep what came with validators. What came without them, or has moved, cannot be asked about any more."""
+    learned: list[tuple[bytes, str | None, str | None, bytes]] = []
+    gone: list[tuple[bytes]] = []
+    for each in ended:
+        etag, modified = _sendable(each.etag), _sendable(each.modified)
+        if etag or modified:
+            # A page of links is a few kilobytes of much the same text: a fifth of it is kept.
+            links = zlib.compress("\n".join(each.links).encode(), 1)
+            learned.append((key_of(each.url), etag, modified, links))
+        elif each.end in (End.FETCHED, End.MOVED):
+            gone.append((key_of(each.url),))
+    db.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", learned)
+    db.executemany("DELETE FROM remembered WHERE key = ?", gone)
+
+
+def remembered_links(db: sqlite3.Connection, url: str) -> tuple[str, ...]:
+    """Where the page led when it last came whole; nothing if that is not known."""
+    row = db.execute("SELECT links FROM remembered WHERE key = ?", (key_of(url),)).fetchone()
+    text = "" if row is None else zlib.decompress(row[0]).decode()
+    return tuple(text.split("\n")) if text else ()
+
+
+def _sendable(validator: str | None) -> str | None:
+    """The validator, unless it has bytes that are no text: those cannot be sent back as they came."""
+    if validator is None:
+        return None
+    try:
+        validator.encode()
+    except UnicodeEncodeError:
+        return None
+    return validator

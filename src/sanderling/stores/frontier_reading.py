@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sanderling.stores.frontier_file import version_of
 from sanderling.stores.frontier_rows import Aside, End, Failed, Fault, WaitingRow, fault_of
+from sanderling.stores.sqlite_file import version_of
 
 FAULTS: tuple[Fault, ...] = ("", "item", "host")  # of what waits, by number
 

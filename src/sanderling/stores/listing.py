@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_file import version_of
 from sanderling.stores.frontier_rows import End
+from sanderling.stores.sqlite_file import version_of
 
 STEPS = 10_000  # of SQLite's machine between two looks at whether it takes too long
 MOST = 200_000  # rows that are read for one page, whether or not they are wanted

@@ -5,13 +5,29 @@ and `postgres_polling`.
 """
 # ruff: noqa: S608 - all names are ours, all values are parameters
 
+import importlib
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from sanderling.stores.database import ColumnType, Database, DatabaseTrouble, Insert, Row, Transaction, Work, encoded
+from sanderling.executor import Executor
+from sanderling.extras import load
+from sanderling.stores.database import (
+    ColumnType,
+    Database,
+    DatabaseTrouble,
+    Insert,
+    Row,
+    SqlCondition,
+    Transaction,
+    Work,
+    encoded,
+)
+from sanderling.stores.documents import Schema
 from sanderling.stores.documents import SourceRow as DocumentRow
 from sanderling.stores.polling import (
+    EXPECTED,
     ChangeSpan,
     Edits,
     Field,
@@ -58,13 +74,6 @@ PASSING = (DatabaseTrouble.BUSY, DatabaseTrouble.AWAY, DatabaseTrouble.FULL, Dat
 def raised(message: str, trouble: DatabaseTrouble) -> PollingStoreError:
     """The error of the port."""
     return PollingStoreError(message, transient=trouble in PASSING)
-
-
-class SqlCondition(NamedTuple):
-    """What is meant, in SQL, with the values for it."""
-
-    sql: str
-    values: tuple[object, ...]
 
 
 class Statements(NamedTuple):
@@ -149,7 +158,7 @@ class PollingDialect(Protocol):
 
 
 class PollingStore:
-    """See `polling_open`."""
+    """See `open_polling`."""
 
     def __init__(self, database: PollingDatabase, tables: Tables, dialect: PollingDialect) -> None:
         self._database = database
@@ -369,3 +378,22 @@ def _check_texts(each: WantedTarget) -> None:
         if not is_text(text):
             said = f"target {each.kind[:60]!r} {each.source_id[:60]!r}: {text[:60]!r} cannot be stored, expected a text"
             raise PollingStoreError(said, transient=False)
+
+
+async def open_polling(url: str, schema: Schema | None, source: str, executor: Executor) -> PollingStore:
+    """The store at `url`, which was reached; its tables are made where there are none, or used without a schema.
+
+    Raises PollingStoreError, or MissingExtraError.
+    """
+    # By name and only now: a command that needs neither should load neither, and asyncpg is an extra.
+    kind, _, path = url.partition(":")
+    store: PollingStore
+    if kind == "sqlite" and path:
+        sqlite = importlib.import_module("sanderling.stores.sqlite_polling")
+        store = await sqlite.open_sqlite_polling(Path(path), schema, source, executor)
+        return store
+    if kind not in ("postgresql", "postgres"):
+        raise PollingStoreError(f"{kind[:20]!r} is no kind of store; {EXPECTED}", transient=False)
+    postgres = load("sanderling.stores.postgres_polling", "PostgreSQL")
+    store = await postgres.open_postgres_polling(url, schema, source)
+    return store

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from sanderling.stores.database import Insert, Row, Transaction
+from sanderling.stores.database import Insert, Row, SqlCondition, Transaction
 from sanderling.stores.polling import (
     LONGEST_PAUSE,
     Edits,
@@ -22,16 +22,7 @@ from sanderling.stores.polling import (
 )
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
 from sanderling.stores.polling_rows import LARGEST, LARGEST_PAGE, MOST_EDITS, legible
-from sanderling.stores.polling_store import (
-    COLUMNS,
-    FOUND,
-    LISTED,
-    WHOLE,
-    PollingDatabase,
-    SqlCondition,
-    Statements,
-    as_found,
-)
+from sanderling.stores.polling_store import COLUMNS, FOUND, LISTED, WHOLE, PollingDatabase, Statements, as_found
 from sanderling.stores.postgres_polling_tables import WRITING
 
 NAMES = [*PollingTarget.__struct_fields__]

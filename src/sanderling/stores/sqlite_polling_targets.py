@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from sanderling.stores.database import Row, Transaction, encoded
+from sanderling.stores.database import Row, SqlCondition, Transaction, encoded
 from sanderling.stores.polling import (
     LONGEST_PAUSE,
     Edits,
@@ -29,7 +29,7 @@ from sanderling.stores.polling import (
 )
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
 from sanderling.stores.polling_rows import LARGEST, LONGEST_SECONDS, MOST_EDITS, is_text, legible
-from sanderling.stores.polling_store import COLUMNS, PollingDatabase, SqlCondition, Statements, as_found
+from sanderling.stores.polling_store import COLUMNS, PollingDatabase, Statements, as_found
 from sanderling.stores.sqlite_database import connection_of
 from sanderling.stores.sqlite_polling_tables import INDEX, INTERVAL, UNWANTED, WANTED, WRITING, quoted
 

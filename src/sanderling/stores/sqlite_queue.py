@@ -25,8 +25,7 @@ from sanderling.clock import Clock
 from sanderling.executor import Executor, in_threads
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.queue import LONGEST_WHY, Dead, Delivery, Depth, Letter, QueueError, checked
-from sanderling.stores.sqlite_file import FileKind, open_file, transaction
-from sanderling.stores.sqlite_tally import keep_tally, tally
+from sanderling.stores.sqlite_file import FileKind, keep_tally, open_file, tally, transaction
 
 T = TypeVar("T")
 

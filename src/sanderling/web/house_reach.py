@@ -12,8 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from sanderling.clock import Clock, SystemClock
 from sanderling.stores.listing import Row
-from sanderling.stores.polling_open import open_polling
-from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.polling_store import PollingStore, open_polling
 from sanderling.stores.queue import WholeQueue, open_queue
 from sanderling.web.house import Found
 

@@ -17,8 +17,7 @@ from sanderling.cli.published_words import nothing
 from sanderling.cli.reach import Say, reached
 from sanderling.executor import Executor, in_threads
 from sanderling.stores.documents import Schema
-from sanderling.stores.polling_open import open_polling
-from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.polling_store import PollingStore, open_polling
 
 DATABASE = "polling.db"
 KINDS = "source.kinds"  # a setting of ours: what kinds there are, for commands that do not know the source
