@@ -40,7 +40,7 @@ def test_a_prometheus_that_never_answers_changes_no_plan_and_stops_no_crawl(tmp_
                 (decision,) = status.decisions[:1]
                 assert decision.held[0].startswith("no readings, so the plan stays")
                 assert "no answer within 10 s" in decision.held[0]
-                assert decision.workers == decision.before == status.plan.workers == 1
+                assert decision.workers == decision.before == status.workers == 1
                 await status_with(tmp_path, lambda later: later.cursor > status.cursor)
 
     asyncio.run(main())
