@@ -19,7 +19,7 @@ from site_server import MISSING, Answers, answer
 
 from sanderling.formats import cbor
 from sanderling.formats.cid import Cid
-from sanderling.worlds.pds_repos import FOLLOW, LIKE, POST, PROFILE, make_blocks, make_commit, written
+from sanderling.worlds.pds_repos import FOLLOW, LIKE, POST, PROFILE, make_blocks, make_commit, write_blocks
 
 SIZES = struct.Struct("<II")
 SHAPES = 200  # different trees; each repo has one of them, and a commit of its own
@@ -46,7 +46,7 @@ def repos(count: int) -> Iterator[tuple[str, bytes]]:
         tree, blocks = shapes[number % len(shapes)]
         commit_block = make_commit(rng, did_of(number), tree)
         root = Cid.of(commit_block)
-        yield did_of(number), written(root, blocks | {root: commit_block})
+        yield did_of(number), write_blocks(root, blocks | {root: commit_block})
 
 
 def write(path: Path, made: Iterable[tuple[str, bytes]]) -> int:

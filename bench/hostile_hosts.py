@@ -93,7 +93,7 @@ class StrictWindowQuota:
         return len(self.asked) <= self.limit
 
 
-def drawn(rng: Random, bounds: tuple[float, float], every: float, until: float) -> list[tuple[float, float]]:
+def draw_plan(rng: Random, bounds: tuple[float, float], every: float, until: float) -> list[tuple[float, float]]:
     """A plan for `steps`: a value between two bounds, drawn anew each `every` seconds."""
     return [(number * every, rng.uniform(*bounds)) for number in range(ceil(until / every))]
 

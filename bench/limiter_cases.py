@@ -7,7 +7,7 @@ from math import exp, inf
 from random import Random
 from statistics import fmean
 
-from hostile_hosts import ChangingQuota, OutageHost, Outcome, QueueHost, drawn
+from hostile_hosts import ChangingQuota, OutageHost, Outcome, QueueHost, draw_plan
 from simulation import WORKERS, Controller, Result, Together, simulate
 
 from sanderling.worlds.hosts import (
@@ -160,7 +160,7 @@ class Draw:
 
     def __call__(self, seed: int) -> Plan:
         """The draws of a quarter of an hour."""
-        plan = drawn(Random(seed + self.apart), (self.low, self.high), MINUTE, 15 * MINUTE)
+        plan = draw_plan(Random(seed + self.apart), (self.low, self.high), MINUTE, 15 * MINUTE)
         return [(start, round(rate)) for start, rate in plan]
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from sanderling.worlds.chance import scatter
 from sanderling.worlds.game import BEGAN, Game, GameRules
-from sanderling.worlds.game_answers import GameAnswer, GameKind, told
+from sanderling.worlds.game_answers import GameAnswer, GameKind, answer_with
 from sanderling.worlds.game_reports import envelope
 
 PIECE = b" " * 2**16
@@ -75,8 +75,8 @@ class HostileGame(Game):
         if kind is Hostile.CHANGING:
             self._changing[number] += 1
             bits = scatter(number + self._changing[number], self._other_salt)
-            return told(GameKind.HOSTILE, self._reports.body(number, bits, self.born(number)))
+            return answer_with(GameKind.HOSTILE, self._reports.body(number, bits, self.born(number)))
         written = number + 1 if kind is Hostile.WRONG_ID else number
         body = self._reports.body(written, scatter(number, self._report_salt), self.born(number))
         spoilt = SPOIL[kind](body) if kind in SPOIL else body
-        return told(GameKind.HOSTILE, spoilt, times=HUGE if kind is Hostile.HUGE else 1)
+        return answer_with(GameKind.HOSTILE, spoilt, times=HUGE if kind is Hostile.HUGE else 1)

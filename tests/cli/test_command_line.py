@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling import cli
-from sanderling.cli.command_line import again, flags
+from sanderling.cli.command_line import again, as_called, flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +75,22 @@ def test_a_shell_reads_it_as_it_was_meant(name: str, headers: list[str]) -> None
     told = [word for each in headers for word in ("--header", each)] if "://" not in "".join(headers) else words[5:]
     assert words[:3] == ["sanderling", "sequence", "crawl"]
     assert words[3:] == ["--queue-name", words[4], *told]
+
+
+@pytest.mark.parametrize(("called_as", "shown"), [("bin/sanderling", "bin/sanderling"), ("sanderling", "sanderling")])
+def test_what_is_suggested_is_what_works_here(
+    called_as: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `make run`: where no command of that name is on the PATH, it has the path by which it was called."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", [called_as, "demo"])
+    said = "Of sanderling itself:\n\n    sanderling status x\n\nor see: sanderling --help, `sanderling verify x`"
+
+    there = as_called(said)
+
+    assert f"\n    {shown} status x\n" in there
+    assert f"`{shown} verify x`" in there
+    assert there.startswith("Of sanderling itself:")
+    (tmp_path / "sanderling").touch(0o755)
+    assert as_called(said) == said

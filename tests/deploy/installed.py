@@ -26,11 +26,9 @@ LEFT_OUT = shutil.ignore_patterns(
     ".*", "build", "dist", "*.egg-info", "__pycache__", "*.so", "sanderling-demo*", "secrets"
 )
 TAKEN = (".dockerignore",)
-# What is never imported need not be compiled.
 PIP = (
     "install",
     "--quiet",
-    "--no-compile",
     "--disable-pip-version-check",
     "--constraint",
     str(ROOT / "constraints.txt"),
@@ -232,13 +230,14 @@ def check_crawls(there: Installed, folder: Path) -> None:
             dids = [each["did"] for each in json.load(reply)["repos"] if each["active"]]
         (folder / "dids.txt").write_text("".join(f"{did} {pds['address']}\n" for did in dids))
         run([there.command, "repos", "crawl", "--did-file", "dids.txt", "--private", "--out", "archive"], folder)
-    for did in dids:
-        assert run([there.command, "repos", "get", did, "archive"], folder)
+    assert [
+        code for code, out, _ in calls(there, folder, [f"repos get {did} archive" for did in dids]) if code or not out
+    ] == []
     with world(there, folder, "race") as (race,):
         polling = ("polling", "run", "--once", "--trackside", race["address"], "--private", "--out", "polling")
         run([there.command, *polling], folder)
-    made = json.loads(run([there.command, "world", "social", "--batches", "2", "--out", "events", "--json"], folder))
-    done = json.loads(run([there.command, "events", "consume", "--drain", "--out", "events", "--json"], folder))
+    words = ["world social --batches 2 --out events --json", "events consume --drain --out events --json"]
+    made, done = (json.loads(out) for _, out, _ in calls(there, folder, words))
     assert (done["posts"], done["errors"]) == (made["posts"], made["errors"])
     assert sum(done["sentiments"].values()) > 0
     with world(there, folder, "api", "--posts", "50") as (api,):

@@ -10,7 +10,7 @@ from small_web import crawl, page, reply, web
 from sanderling.formats.list_file import ListError
 from sanderling.ids import host_of
 from sanderling.outcome import Code
-from sanderling.pages.leave_out import LeaveOut
+from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import UrlError, normalise
 from sanderling.stores.frontier_rows import End
@@ -20,7 +20,7 @@ A, B = "http://a.example", "http://b.example"
 
 def out(line: str, url: str) -> str:
     spelled = normalise(url)
-    return LeaveOut.of(line).why(spelled, host_of(spelled))
+    return ExcludedUrls.of(line).why(spelled, host_of(spelled))
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_what_is_no_line_is_said_with_what_was_expected(tmp_path: Path, line: st
     (tmp_path / "out.txt").write_text(f"# who wrote to us\nhttps://a.example/ann\n{line}\n")
 
     with pytest.raises(ListError, match=r"out\.txt, line 3: .*expected a URL like") as caught:
-        LeaveOut.read(tmp_path / "out.txt")
+        ExcludedUrls.read(tmp_path / "out.txt")
     assert "secret" not in str(caught.value)
     with pytest.raises(UrlError):
-        LeaveOut.of(line)
+        ExcludedUrls.of(line)
 
 
 @given(st.lists(st.text("ab/", max_size=4), max_size=8), st.text("ab/", max_size=6))
@@ -77,7 +77,7 @@ def test_a_url_is_left_out_if_it_begins_with_any_of_the_beginnings(beginnings: l
     lines = [f"https://a.example/x{each}*" for each in beginnings]
     url = f"https://a.example/x{path}"
 
-    assert bool(LeaveOut.of(*lines).why(url, "a.example")) == any(path.startswith(each) for each in beginnings)
+    assert bool(ExcludedUrls.of(*lines).why(url, "a.example")) == any(path.startswith(each) for each in beginnings)
 
 
 def test_what_is_listed_is_not_asked_for_and_counted(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_what_is_listed_is_not_asked_for_and_counted(tmp_path: Path) -> None:
             f"{B}/": page(),
         }
     )
-    listed = LeaveOut.of(f"{A}/ann", f"{A}/people/*", "b.example")
+    listed = ExcludedUrls.of(f"{A}/ann", f"{A}/people/*", "b.example")
 
     done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], rules=CrawlRules(leave_out=listed))
 
@@ -108,7 +108,7 @@ def test_a_robots_txt_that_has_moved_to_what_is_listed_is_not_asked_for(tmp_path
         **{f"{A}/robots.txt": reply(301, Location=f"{B}/robots.txt"), f"{A}/": page(), f"{B}/robots.txt": page()}
     )
 
-    done = crawl(tmp_path / "out", site, f"{A}/", rules=CrawlRules(leave_out=LeaveOut.of("b.example")))
+    done = crawl(tmp_path / "out", site, f"{A}/", rules=CrawlRules(leave_out=ExcludedUrls.of("b.example")))
 
     assert [url for _, url in site.asked] == [f"{A}/robots.txt"]
     assert done.row(f"{A}/")["detail"] == "robots.txt: left out: b.example"
@@ -118,7 +118,7 @@ def test_each_run_goes_by_its_own_list(tmp_path: Path) -> None:
     """What is listed no more is asked for. Without a list what was left out stays so: a flag is soon forgotten."""
     links = [f"/{number}" for number in range(60)]
     site = web(**{f"{A}/": page("/ann", "/bob", *links), f"{A}/ann": page(), f"{A}/bob": page()})
-    both, bob = LeaveOut.of(f"{A}/ann", f"{A}/bob"), LeaveOut.of(f"{A}/bob")
+    both, bob = ExcludedUrls.of(f"{A}/ann", f"{A}/bob"), ExcludedUrls.of(f"{A}/bob")
 
     first = crawl(tmp_path / "out", site, f"{A}/", stop_after=1, rules=CrawlRules(leave_out=both))
     second = crawl(tmp_path / "out", site, resume=True, stop_after=1)
@@ -132,7 +132,7 @@ def test_a_page_that_was_kept_is_left_out_of_the_next_crawl(tmp_path: Path) -> N
     site = web(**{f"{A}/": page("/ann", ETag='"1"'), f"{A}/ann": page()})
 
     crawl(tmp_path / "out", site, f"{A}/")
-    again = crawl(tmp_path / "out", site, f"{A}/", rules=CrawlRules(leave_out=LeaveOut.of(f"{A}/ann")))
+    again = crawl(tmp_path / "out", site, f"{A}/", rules=CrawlRules(leave_out=ExcludedUrls.of(f"{A}/ann")))
 
     assert again.fetched == [f"{A}/"]
     assert len(site.times(f"{A}/ann")) == 1

@@ -15,7 +15,7 @@ from sanderling.fetch.guard import Refused
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.pages import crawl as crawl_module
 from sanderling.pages.folder import CrawlFolder
-from sanderling.pages.leave_out import LeaveOut
+from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.frontier_file import connect_to_read
 from sanderling.stores.frontier_rows import End
@@ -92,7 +92,7 @@ def test_every_url_is_handed_on_once_and_before_it_has_ended(tmp_path: Path) -> 
 def test_what_is_left_out_is_not_handed_on(tmp_path: Path) -> None:
     """Not as a failure either: whoever wants to be left out wants to be in nobody's table."""
     hands = Hands(tmp_path / "out")
-    rules = CrawlRules(leave_out=LeaveOut.of(f"{A}/3"))
+    rules = CrawlRules(leave_out=ExcludedUrls.of(f"{A}/3"))
 
     done = crawl(tmp_path / "out", many(5), f"{A}/", hand_over=hands, rules=rules)
 

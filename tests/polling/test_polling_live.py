@@ -17,16 +17,6 @@ def ramp(low: float, high: float, seconds: float = 30.0) -> Callable[[float], fl
     return lambda now: low + (high - low) * min(1.0, max(0.0, (now - LIVE_FROM) / seconds))
 
 
-@pytest.mark.parametrize("live", [1, 15])
-def test_latency_that_climbs_leaves_the_cadence(tmp_path: Path, live: int) -> None:
-    polling = Live(tmp_path, live)
-    polling.upstream.latency = ramp(0.008, 0.160)
-
-    polling.poll(LIVE_FROM + 60.0)
-
-    assert min(polling.upstream.rates(LIVE_FROM, LIVE_FROM + 60.0)) >= 4.9
-
-
 def test_latency_in_steps_and_with_chance_in_it_leaves_the_cadence(tmp_path: Path) -> None:
     polling, rng = Live(tmp_path, 3), Random(1)
     polling.upstream.latency = lambda now: min(0.19, STEPS[int(now // 5) % len(STEPS)] * rng.uniform(0.5, 1.2))

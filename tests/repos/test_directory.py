@@ -141,7 +141,7 @@ def test_any_order_and_any_cut_gives_the_same(every: list[Operation], chance: ra
 
 def test_a_restart_remembers(directory: SqliteDirectory, path: Path) -> None:
     directory.apply([operation(1, 1)], "17")
-    directory.set_cursor("18")
+    directory.apply((), "18")
     directory.close()
 
     with closing(SqliteDirectory(path)) as again:
@@ -178,7 +178,7 @@ def test_an_export_is_imported(directory: SqliteDirectory, monkeypatch: pytest.M
 
 
 def test_an_export_of_nothing_moves_nothing(directory: SqliteDirectory) -> None:
-    directory.set_cursor("7")
+    directory.apply((), "7")
 
     assert directory.import_export(io.BytesIO(b"\n\n")).lines == 2
 

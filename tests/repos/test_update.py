@@ -100,7 +100,7 @@ def test_an_update_goes_on_where_the_last_one_ended() -> None:
 
 def test_a_directory_that_was_made_from_the_older_form_goes_on_by_time() -> None:
     fleet, directory = Fleet.make(1, hosts=2, repos=20, others=()), SqliteDirectory(None)
-    directory.set_cursor("2022-11-17T00:10:00.000Z")
+    directory.apply((), "2022-11-17T00:10:00.000Z")
 
     tally = follow(fleet, directory)
 
@@ -208,7 +208,7 @@ def test_a_listing_moves_a_did_only_if_there_is_no_log_and_it_is_active_there(
 ) -> None:
     fleet, directory = Fleet.make(1, hosts=1, repos=1, others=()), SqliteDirectory(None)
     directory.put([DirectoryEntry("did:plc:a", "http://before.example")])
-    directory.set_cursor("7" if logged else "")
+    directory.apply((), "7" if logged else "")
     page = json.dumps({"repos": [{"did": "did:plc:a", "active": active}]}).encode()
 
     listing(fleet, directory, tmp_path / "k", lambda network: Answers(network, {"listRepos": [page]}))

@@ -16,7 +16,7 @@ from house_statuses import ALL, changed, put
 from playwright.sync_api import ConsoleMessage, Locator, Page, Request, expect
 
 from sanderling.web.access import Token
-from sanderling.web.dashboard import Opening, dashboard
+from sanderling.web.dashboard import DashboardOptions, dashboard
 from sanderling.web.house_reach import Reach
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Brisk(Quick):
 @contextmanager
 def served(home: Path, port: int = 0, token: str | None = None) -> Iterator[str]:
     """The real dashboard of a home, which looks at it five times a second; gives its address."""
-    opening = Opening(home, port=port, token=Token(token) if token else None)
+    opening = DashboardOptions(home, port=port, token=Token(token) if token else None)
     with beside(lambda: dashboard(opening, Reach(), Brisk())) as address:
         yield address.url
 

@@ -26,7 +26,7 @@ from sanderling.web.assets import Assets
 from sanderling.web.dashboard import Dependencies, dashboard_app
 from sanderling.web.house_actions import Actions
 from sanderling.web.house_asking import KINDS, Asking
-from sanderling.web.house_audit import Audit, Entry
+from sanderling.web.house_audit import Audit, AuditEntry
 from sanderling.web.house_items import Items
 from sanderling.web.house_live import Live
 from sanderling.web.house_reach import DATABASE, QUEUE, Reach
@@ -95,7 +95,7 @@ class Dashboard:
         body = {"action": action, "system": system, **more}
         return await self.ask("POST", "/api/actions", body, await self.page() if not self.door.secured else None)
 
-    def audited(self) -> list[Entry]:
+    def audited(self) -> list[AuditEntry]:
         return Audit(self.home).newest(1000)
 
 

@@ -15,7 +15,7 @@ from sanderling.clock import SystemClock
 from sanderling.web.access import Token
 from sanderling.web.app import ROUTES
 from sanderling.web.assets import POLICY, Assets
-from sanderling.web.dashboard import Dependencies, Opening, dashboard_app
+from sanderling.web.dashboard import DashboardOptions, Dependencies, dashboard_app
 from sanderling.web.dashboard import dashboard as served
 from sanderling.web.house_reach import Reach
 from sanderling.web.problems import ProblemError
@@ -278,7 +278,7 @@ async def test_the_dashboard_is_opened_as_a_whole(tmp_path: Path) -> None:
     a_home(tmp_path)
     async with (
         asyncio.timeout(300),
-        served(Opening(tmp_path, port=0, token=Token(TOKEN)), Reach(), SystemClock()) as address,
+        served(DashboardOptions(tmp_path, port=0, token=Token(TOKEN)), Reach(), SystemClock()) as address,
     ):
         reader, writer = await asyncio.open_connection(address.host, address.port)
         head = f"GET /api/house HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"

@@ -20,7 +20,7 @@ from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
 from sanderling.web.house_facts import Extra, System, Track, report_of
 from sanderling.web.house_history import POINTS, Ring
-from sanderling.web.house_hosts import Column, HostsQuery, page, requests_of, rows_of
+from sanderling.web.house_hosts import HostRow, HostsQuery, page, requests_of, rows_of
 from sanderling.web.polling_types import SettingView
 
 # Rates.
@@ -485,7 +485,7 @@ def test_hosts_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     assert [row.host for row in found_.hosts] == [f"host-0001{each}.example" for each in (2, 3, 4)]
 
 
-@pytest.mark.parametrize("column", Column.__args__)  # type: ignore[attr-defined]
+@pytest.mark.parametrize("column", HostRow.__struct_fields__)
 @pytest.mark.parametrize("descending", [True, False])
 def test_every_column_sorts_and_what_is_not_known_comes_last(
     tmp_path: Path,

@@ -10,7 +10,7 @@ from looping import virtual
 from structlog.testing import capture_logs
 
 from sanderling.testing.virtual import LoopClock
-from sanderling.web.stream import AT_ONCE, Socket, Streams, TooSlow, Turns, alive, event
+from sanderling.web.stream import AT_ONCE, SendTurns, Socket, Streams, TooSlow, alive, event
 
 
 class Line:
@@ -262,7 +262,7 @@ async def test_only_a_few_streams_send_in_one_round_of_the_loop_and_each_in_its_
 
 @virtual
 async def test_a_client_that_goes_while_it_waits_for_its_turn_holds_up_nobody() -> None:
-    turns = Turns()
+    turns = SendTurns()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(turns.take()) for _ in range(3 * AT_ONCE)]
         await asyncio.sleep(0)

@@ -4,7 +4,7 @@ from random import Random
 
 from sanderling.formats import cbor
 from sanderling.formats.repo import parse_repo
-from sanderling.worlds.pds_repos import late_tid, make_blocks, make_repo, mix, tids, written
+from sanderling.worlds.pds_repos import late_tid, make_blocks, make_repo, mix, tids, write_blocks
 
 DID = "did:plc:abcdefghijklmnopqrstuvwx"
 
@@ -25,7 +25,7 @@ def test_the_signature_is_over_the_commit_without_it() -> None:
 
 
 def test_a_repo_is_its_blocks() -> None:
-    assert make_repo(Random(1), DID, mix(9)) == written(*make_blocks(Random(1), DID, mix(9)))
+    assert make_repo(Random(1), DID, mix(9)) == write_blocks(*make_blocks(Random(1), DID, mix(9)))
 
 
 def test_the_edition_can_be_named_and_is_later_than_the_records() -> None:

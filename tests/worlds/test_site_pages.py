@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sanderling.worlds.site import World
 from sanderling.worlds.site_documents import HUGE, bottomless, sitemap_part
-from sanderling.worlds.site_pages import PACKED, VALIDATED, Page, Tree, html, negotiated
+from sanderling.worlds.site_pages import PACKED, VALIDATED, Page, Tree, html, negotiate
 
 
 def tree(size: int = 200, *, bare: bool = False) -> Tree:
@@ -99,24 +99,24 @@ PAGE = Page(
     ],
 )
 def test_what_is_unchanged_is_not_sent_again(headers: dict[str, str], status: int) -> None:
-    answer = negotiated(PAGE, headers)
+    answer = negotiate(PAGE, headers)
 
     assert answer.status == status
     assert answer.body == (PAGE.body if status == 200 else b"")
 
 
 def test_only_what_was_served_can_be_unchanged() -> None:
-    assert negotiated(Page(404, PAGE.headers), {"if-none-match": "*"}).status == 404
-    assert negotiated(Page(200), {"if-none-match": "*"}).status == 200
+    assert negotiate(Page(404, PAGE.headers), {"if-none-match": "*"}).status == 404
+    assert negotiate(Page(200), {"if-none-match": "*"}).status == 200
 
 
 def test_a_page_is_packed_for_who_can_unpack_it() -> None:
-    packed = negotiated(PAGE, {"accept-encoding": "br, gzip"})
+    packed = negotiate(PAGE, {"accept-encoding": "br, gzip"})
 
     assert packed.header("Content-Encoding") == "gzip"
     assert gzip.decompress(packed.body) == PAGE.body
-    assert negotiated(PAGE, {"accept-encoding": "br"}) == PAGE
-    assert negotiated(Page(200, (), b"plain"), {"accept-encoding": "gzip"}) == Page(200, (), b"plain")
+    assert negotiate(PAGE, {"accept-encoding": "br"}) == PAGE
+    assert negotiate(Page(200, (), b"plain"), {"accept-encoding": "gzip"}) == Page(200, (), b"plain")
 
 
 def test_some_pages_are_packed_and_some_cannot_be_compared() -> None:

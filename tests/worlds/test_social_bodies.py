@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sanderling.worlds.social_bodies import BOMB, PREFIX, Packing, Shape, document, spoilt, stored
+from sanderling.worlds.social_bodies import BOMB, PREFIX, Packing, Shape, document, pack, spoil_object
 from sanderling.worlds.social_hostile import Spoil, fate_of
 from sanderling.worlds.social_truth import BatchFate
 
@@ -27,7 +27,7 @@ def test_items_become_a_list_or_a_counted_one_or_stand_alone() -> None:
 
 @pytest.mark.parametrize(("packing", "size"), [(Packing.ZSTD, len(DATA)), (Packing.ZSTD_STREAM, None)])
 def test_packed_objects_have_their_size_in_the_header_or_not(packing: Packing, size: int | None) -> None:
-    body, metadata = stored(DATA, packing, 0)
+    body, metadata = pack(DATA, packing, 0)
 
     assert decompress(body) == DATA
     assert get_frame_info(body).decompressed_size == size
@@ -36,7 +36,7 @@ def test_packed_objects_have_their_size_in_the_header_or_not(packing: Packing, s
 
 
 def test_packed_objects_say_so_in_three_ways() -> None:
-    said = [stored(DATA, Packing.ZSTD, number).metadata for number in range(3)]
+    said = [pack(DATA, Packing.ZSTD, number).metadata for number in range(3)]
 
     packed, algorithm = PREFIX + "compressed", PREFIX + "compression-algorithm"
     assert [(each.get(packed), each.get(algorithm)) for each in said] == [
@@ -49,7 +49,7 @@ def test_packed_objects_say_so_in_three_ways() -> None:
 
 @pytest.mark.parametrize("packing", Packing)
 def test_a_frame_that_is_cut_does_not_come_to_its_end(packing: Packing) -> None:
-    body, metadata = spoilt(DATA, packing, 0, Spoil.CUT_FRAME)
+    body, metadata = spoil_object(DATA, packing, 0, Spoil.CUT_FRAME)
 
     unpacker = ZstdDecompressor()
     unpacker.decompress(body)
@@ -58,7 +58,7 @@ def test_a_frame_that_is_cut_does_not_come_to_its_end(packing: Packing) -> None:
 
 
 def test_a_bomb_is_small_and_becomes_large() -> None:
-    body, _ = spoilt(DATA, Packing.PLAIN, 0, Spoil.BOMB)
+    body, _ = spoil_object(DATA, Packing.PLAIN, 0, Spoil.BOMB)
 
     unpacker = ZstdDecompressor()
     size, piece = 0, body
@@ -72,14 +72,14 @@ def test_a_bomb_is_small_and_becomes_large() -> None:
 @pytest.mark.parametrize("packing", Packing)
 @pytest.mark.parametrize("number", [1, 2])
 def test_wrong_metadata_says_the_contrary(number: int, packing: Packing) -> None:
-    body, metadata = spoilt(DATA, packing, number, Spoil.WRONG_METADATA)
+    body, metadata = spoil_object(DATA, packing, number, Spoil.WRONG_METADATA)
 
     says_packed = PREFIX + "compressed" in metadata or PREFIX + "compression-algorithm" in metadata
     assert says_packed == (body == DATA) == (number % 2 == 1)
 
 
 def test_two_frames_are_one_document() -> None:
-    body, _ = spoilt(DATA, Packing.PLAIN, 0, Spoil.TWO_FRAMES)
+    body, _ = spoil_object(DATA, Packing.PLAIN, 0, Spoil.TWO_FRAMES)
 
     unpacker = ZstdDecompressor()
     first = unpacker.decompress(body)
@@ -89,7 +89,7 @@ def test_two_frames_are_one_document() -> None:
 
 @pytest.mark.parametrize("spoil", [Spoil.CUT, Spoil.NOT_JSON, Spoil.EMPTY, Spoil.GZIPPED, Spoil.MARKED])
 def test_what_is_no_json_by_the_letter_is_none(spoil: Spoil) -> None:
-    body, metadata = spoilt(DATA, Packing.ZSTD, 0, spoil)
+    body, metadata = spoil_object(DATA, Packing.ZSTD, 0, spoil)
 
     assert metadata == {}
     with pytest.raises((ValueError, UnicodeDecodeError)):

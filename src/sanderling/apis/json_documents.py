@@ -59,7 +59,7 @@ class DocumentListing:
             return None
 
     def _read(self, body: bytes, notes: list[str]) -> list[str]:
-        found = self.ids.find(decoded(body, notes))
+        found = self.ids.find(decode_document(body, notes))
         if not isinstance(found, list):
             raise source_error(Code.INVALID_RESPONSE, f"{self.ids} is {show_value(found)}, expected a list")
         if len(found) > MOST_TARGETS:
@@ -110,7 +110,7 @@ class JsonKind:
 
     def rows(self, wanted: Wanted, body: bytes, notes: list[str]) -> list[SourceRow]:
         """The records in a document; what is none is noted. Raises SourceError if nothing can be read."""
-        found = self.items.find(decoded(body, notes))
+        found = self.items.find(decode_document(body, notes))
         many = isinstance(found, list)
         rows: dict[str, SourceRow] = {}
         odd: list[SourceError] = []
@@ -158,7 +158,7 @@ def _note_odd(odd: list[SourceError], notes: list[str], *, any_read: bool) -> No
         note(notes, str(error), "left out")
 
 
-def decoded(body: bytes, notes: list[str]) -> object:
+def decode_document(body: bytes, notes: list[str]) -> object:
     """The JSON in a body; what is no strict JSON is noted, and read as far as possible. Raises SourceError."""
     try:
         return _DOCUMENT.decode(body)

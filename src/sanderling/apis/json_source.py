@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from sanderling.apis.json_documents import BRACES, NAME, JsonKind, KindSettings, check_url, decoded, id_in
+from sanderling.apis.json_documents import BRACES, NAME, JsonKind, KindSettings, check_url, decode_document, id_in
 from sanderling.apis.json_paths import Path
 from sanderling.apis.polled import Activity, Discovered, Kind, TargetName, Wanted
 from sanderling.apis.polled_replies import body_of, within
@@ -107,7 +107,7 @@ class JsonSource:
             url, path = self.event_at
             reply = yield self._task(url, "", "")
             with within("event", reply):
-                event = id_in(path.find(decoded(body_of(reply), notes)), str(path))
+                event = id_in(path.find(decode_document(body_of(reply), notes)), str(path))
         wanted: list[Wanted] = []
         unread: list[str] = []
         for name, each in self.documents.items():

@@ -17,7 +17,7 @@ from sanderling.cli.serving import THIS_MACHINE, read_token, serve_at
 from sanderling.clock import SystemClock
 from sanderling.observe import logs
 from sanderling.web.access import VARIABLE
-from sanderling.web.dashboard import PORT, Opening
+from sanderling.web.dashboard import PORT, DashboardOptions
 from sanderling.web.dashboard import dashboard as served
 from sanderling.web.house_reach import Reach
 from sanderling.words import printable
@@ -74,7 +74,7 @@ async def dashboard_beside(  # noqa: PLR0913 - a flag each
     if port is None:
         yield None
         return
-    opening = Opening(home, bind, port, read_token(token_file), _name(token_file))
+    opening = DashboardOptions(home, bind, port, read_token(token_file), _name(token_file))
     async with serve_at(served(opening, reach or Reach(), SystemClock()), flag) as address:
         if say is not None:
             say(f"dashboard: {address.url}")

@@ -52,7 +52,7 @@ class CrawlProof:
             self.problems.append(problem)
 
 
-class RowSaid(msgspec.Struct):
+class ComparedRow(msgspec.Struct):
     """What of a line can be compared with the ledger."""
 
     id: int
@@ -97,14 +97,14 @@ class LedgerInspection:
         path: Path,
         length: int,
         wanted: frozenset[End],
-        differs: Callable[[RowSaid], str | None],
-        seen: Callable[[str, RowSaid], object] = lambda _where, _row: None,
+        differs: Callable[[ComparedRow], str | None],
+        seen: Callable[[str, ComparedRow], object] = lambda _where, _row: None,
     ) -> int:
         """Compare a file: one row for each item with an end that is wanted, and for no other; how many rows."""
         rows = 0
         for where, line in numbered(path, length):
             try:
-                row = msgspec.json.decode(line, type=RowSaid)
+                row = msgspec.json.decode(line, type=ComparedRow)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 self.proof.say(f"{where}: {error}, expected a row")
                 continue
@@ -135,12 +135,12 @@ class LedgerInspection:
         ((url,),) = self.db.execute("SELECT url FROM url WHERE id = ?", (number,))
         return str(url)
 
-    def differs(self, row: RowSaid) -> str | None:
+    def differs(self, row: ComparedRow) -> str | None:
         """What the ledger says otherwise of a URL that was kept."""
         url = self.url_of(row.id)
         return None if row.url == url else f"url of id {row.id} is {row.url}, expected {url}"
 
-    def _differs_from_failure(self, row: RowSaid) -> str | None:
+    def _differs_from_failure(self, row: ComparedRow) -> str | None:
         ((*why,),) = self.db.execute(
             """SELECT code.name, failure.status, failure.detail FROM url
             JOIN code ON code.id = url.code LEFT JOIN failure ON failure.id = url.id WHERE url.id = ?""",
@@ -149,7 +149,7 @@ class LedgerInspection:
         said = [row.outcome, row.status, row.detail]
         return self.differs(row) or (None if said == why else f"outcome of id {row.id} is {said}, expected {why}")
 
-    def _misplaced(self, row: RowSaid, wanted: frozenset[End]) -> str | None:
+    def _misplaced(self, row: ComparedRow, wanted: frozenset[End]) -> str | None:
         """Why a row should not be there; if it should, its item is marked as SEEN."""
         if not 0 < row.id < len(self.ends):
             return f"id {row.id} is not known"

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock, Timer
 from sanderling.engine.flights import LOOK_EVERY, SUPERSEDED, Dispatch, Flight, end_slow
@@ -50,7 +50,7 @@ class Sender(Generic[H, W, R]):
         started, work, permit = self._clock.now(), sent.work, sent.permit
         blame = Blame(work.key, host.failures(work.key) if host.failing else 0, of_host=sent.probe)
         # Not by asyncio.timeout, which costs more than all else here: hardly any request is ever cut off.
-        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        task: Any = asyncio.current_task()
         flight = Flight(host.name, work.key, task, self._received, started, sent, started)
         hangs = self._begin(host, flight)
         try:

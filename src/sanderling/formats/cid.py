@@ -66,11 +66,6 @@ class Cid(bytes):
         """As people and JSON write it."""
         return "b" + base64.b32encode(self).decode("ascii").rstrip("=").lower()
 
-    @property
-    def names_a_block(self) -> bool:
-        """Whether a repo can hold what this names."""
-        return len(self) == SIZE and self[:4] in (DAG_CBOR, RAW)
-
     def __repr__(self) -> str:
         return f"<Cid {self.text}>"
 

@@ -45,8 +45,10 @@ _Range = tuple[int, int]
 
 def readable(markup: Markup) -> list[Event]:
     """The events of the part that people came to read."""
-    never = [*_ranges(markup, _NEVER & markup.opens.keys()), *_hidden(markup)]
-    furniture = [*never, *_ranges(markup, _FURNITURE), *_ranges_by_role(markup)]
+    hidden = [(at, markup.ends[at]) for at in markup.veiled if _is_hidden(markup.attributes(at))]
+    never = [*_ranges(markup, _NEVER & markup.opens.keys()), *hidden]
+    by_role = [part for part, role in _roles(markup) if role in _ROLES]
+    furniture = [*never, *_ranges(markup, _FURNITURE), *by_role]
     page = (0, len(markup.events) - 1)
     bare = _without(markup.events, page, [*furniture, *_ranges(markup, ("header",))])
     size = _size(bare)
@@ -70,16 +72,8 @@ def _ranges(markup: Markup, tags: Iterable[str]) -> list[_Range]:
     return [(at, markup.ends[at]) for tag in tags if tag in markup.opens for at in markup.opens[tag]]
 
 
-def _hidden(markup: Markup) -> list[_Range]:
-    return [(at, markup.ends[at]) for at in markup.veiled if _is_hidden(markup.attributes(at))]
-
-
 def _is_hidden(found: Mapping[str, str]) -> bool:
     return "hidden" in found or found.get("aria-hidden") == "true" or bool(_STYLED_AWAY.search(found.get("style", "")))
-
-
-def _ranges_by_role(markup: Markup) -> list[_Range]:
-    return [part for part, role in _roles(markup) if role in _ROLES]
 
 
 def _roles(markup: Markup) -> list[tuple[_Range, str]]:

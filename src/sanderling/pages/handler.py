@@ -10,7 +10,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.discovery import LinkDiscovery, MovedUrl
 from sanderling.pages.hosts import RobotsWork
-from sanderling.pages.permissions import Learned, Permissions
+from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.record import ReadPage
 from sanderling.pages.urls import origin_of
 from sanderling.stores.frontier_rows import Ended, QueuedUrl
@@ -19,7 +19,7 @@ from sanderling.task import Blame, Reply, Task
 BIG = 2**20  # bytes of a body that is read in a thread
 
 # What a reply is understood as: rules of robots.txt, a page, one that is unchanged, a redirect, or a reason why not.
-Understood = Learned | ReadPage | Ended | MovedUrl | Outcome
+Understood = RobotsAnswer | ReadPage | Ended | MovedUrl | Outcome
 
 
 class PageHandler:

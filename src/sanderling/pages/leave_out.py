@@ -19,7 +19,7 @@ Kind = Literal["host", "url", "beginning"]
 Thing = tuple[Kind, str]  # a line, as it is compared
 
 
-class LeaveOut:
+class ExcludedUrls:
     """What is listed: URLs; with a star behind them all that begin so; hosts, with `*.` all below them too.
 
     http and https are one: who asks for a page to be left alone does not mean one of them.

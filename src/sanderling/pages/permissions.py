@@ -18,7 +18,7 @@ BIG = 32 * 1024  # bytes of one that is read in a thread; a tenth of a second fo
 NOT_ASKED = Outcome(Code.DEFERRED, detail="robots.txt is in the folder")
 
 
-class Learned(NamedTuple):
+class RobotsAnswer(NamedTuple):
     """The rules of an origin, or why they are not known yet."""
 
     rules: Robots | None
@@ -52,16 +52,16 @@ class Permissions:
         self._known[origin] = found
         return found[0]
 
-    async def learn(self, origin: str, permit: Permit) -> Learned:
+    async def learn(self, origin: str, permit: Permit) -> RobotsAnswer:
         """Find out the rules of an origin. A permit that was not needed is given back."""
         kept = await self._executor(self._frontier.robots, origin)
         age = KEPT if kept is None else abs(self._clock.wall() - kept.fetched_at)  # the clock may have been set back
         if kept is not None and age < KEPT:
             permit.release()
-            return Learned(self._hold(origin, await self._read(kept.status, kept.body), KEPT - age), NOT_ASKED)
+            return RobotsAnswer(self._hold(origin, await self._read(kept.status, kept.body), KEPT - age), NOT_ASKED)
         return await self._ask(origin, permit)
 
-    async def _ask(self, origin: str, permit: Permit) -> Learned:
+    async def _ask(self, origin: str, permit: Permit) -> RobotsAnswer:
         task = Task(f"{origin}/robots.txt", most=MOST, blame=Blame(origin, of_host=True))
         fetched = await self._fetcher.fetch(task, permit)
         outcome, status, body = fetched.outcome, 0, b""
@@ -73,9 +73,9 @@ class Permissions:
         known = await self._read(status, body)
         if known is UNREACHABLE:
             said = f"robots.txt: {outcome.detail or outcome.status or outcome.code}"
-            return Learned(None, Outcome(outcome.code, outcome.status, said[:200], outcome.retry_after))
+            return RobotsAnswer(None, Outcome(outcome.code, outcome.status, said[:200], outcome.retry_after))
         await self._executor(self._frontier.keep_robots, origin, status, body, self._clock.wall())
-        return Learned(self._hold(origin, known, KEPT), outcome)
+        return RobotsAnswer(self._hold(origin, known, KEPT), outcome)
 
     async def _read(self, status: int, body: bytes) -> Robots:
         return await self._executor(read, status, body) if len(body) > BIG else read(status, body)

@@ -39,7 +39,8 @@ class PageRecords:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         with self._ledger() as (_, meta):
-            first = self._first(meta.crawl)
+            there = (each for each in range(1, meta.crawl) if place(folder, each).is_dir())
+            first = next(there, meta.crawl)  # whose rows are there
             self.about = SourceDescription("pages", f"pages {meta.plan}", ("crawl", *PageRow.__struct_fields__))
         if first > 1:
             self.about.notes.append(f"crawls 1 to {first - 1} were removed from {folder / 'earlier'} and are left out")
@@ -102,10 +103,6 @@ class PageRecords:
         # While a folder is crawled again there is a moment in which the new ledger has not its name yet.
         path = self._folder / LEDGER
         return open_ledger(path if path.exists() else self._folder / NEXT)
-
-    def _first(self, last: int) -> int:
-        """The first crawl whose rows are there."""
-        return next((each for each in range(1, last) if place(self._folder, each).is_dir()), last)
 
     def close(self) -> None:
         """Nothing is held open."""

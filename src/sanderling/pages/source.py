@@ -14,7 +14,7 @@ from sanderling.pages import record
 from sanderling.pages.discovery import LinkDiscovery, MovedUrl
 from sanderling.pages.handler import Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
-from sanderling.pages.permissions import Learned, Permissions
+from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.record import ReadPage
 from sanderling.pages.robots import Robots
 from sanderling.pages.rules import CrawlRules
@@ -92,7 +92,7 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         """The host answered, or robots.txt was asked for."""
         result = settled.result
         if isinstance(work, RobotsWork):
-            self._learned(host, work.key, settled.outcome, result if isinstance(result, Learned) else None, now)
+            self._learned(host, work.key, settled.outcome, result if isinstance(result, RobotsAnswer) else None, now)
         elif isinstance(result, ReadPage | Ended):
             self.bytes += settled.size
             self.add(host, result if isinstance(result, Ended) else self._follow(work, result))
@@ -142,7 +142,7 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
 
     # robots.txt.
 
-    def _learned(self, host: PageHost, origin: str, outcome: Outcome, learned: Learned | None, now: float) -> None:
+    def _learned(self, host: PageHost, origin: str, outcome: Outcome, learned: RobotsAnswer | None, now: float) -> None:
         """The rules of an origin are known, or are not available."""
         host.learning = False
         if learned is not None and learned.rules is not None:

@@ -4,7 +4,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from sanderling.crawls.verify import CrawlProof, LedgerInspection, RowSaid, inspect
+from sanderling.crawls.verify import ComparedRow, CrawlProof, LedgerInspection, inspect
 from sanderling.extras import load
 from sanderling.pages import parquet
 from sanderling.pages.earlier import LEDGER, NEXT
@@ -25,7 +25,7 @@ def verify(folder: Path) -> CrawlProof:
     # The bodies of an earlier crawl are where they were.
     root = folder.parent.parent if folder.parent.name == "earlier" else folder
 
-    def check_path(where: str, row: RowSaid) -> None:
+    def check_path(where: str, row: ComparedRow) -> None:
         path = row.body_path
         if path is not None and not _BODY.fullmatch(path):
             proof.say(f"{where}: body_path is {path!r}, expected bodies/ab/ab….pdf or so")

@@ -123,10 +123,6 @@ class SqliteDirectory:
             ((cursor,),) = db.execute("SELECT cursor FROM directory")
         return str(cursor)
 
-    def set_cursor(self, cursor: str) -> None:
-        """Remember where to go on with the log."""
-        self.apply((), cursor)
-
     def apply(self, operations: Sequence[Operation], cursor: str | None = None) -> None:
         """Fold some operations in and move the cursor, all or nothing. Any order will do, and they may come again."""
         changed: dict[str, list[Operation]] = defaultdict(list)

@@ -22,7 +22,7 @@ from sanderling.web.app import Health, caller_of, furnished, route_of
 from sanderling.web.assets import INDEX, Assets
 from sanderling.web.house_actions import Action, Actions, Done, Who
 from sanderling.web.house_asking import Asking
-from sanderling.web.house_audit import Audit, Entry
+from sanderling.web.house_audit import Audit, AuditEntry
 from sanderling.web.house_hosts import HostPage, HostsQuery
 from sanderling.web.house_items import ItemPage, Items, ItemsQuery
 from sanderling.web.house_live import Live
@@ -166,7 +166,7 @@ class DashboardRoutes:
         return await self._behind.actions.do(body, who_sent(request))
 
     @route("GET", "/api/audit")
-    async def audit(self, query: AuditQuery) -> list[Entry]:
+    async def audit(self, query: AuditQuery) -> list[AuditEntry]:
         """What people did, the newest first."""
         return await self._behind.actions.recorded(query.limit)
 
@@ -210,7 +210,7 @@ def _json(body: bytes, headers: Mapping[str, str] | None = None) -> web.Response
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class DashboardOptions:
     """Where the dashboard is to be, and of what. `name`: what the holder of the token is called in the record."""
 
     home: Path
@@ -221,7 +221,7 @@ class Opening:
 
 
 @asynccontextmanager
-async def dashboard(opening: Opening, reach: Reach, clock: Clock) -> AsyncIterator[Address]:
+async def dashboard(opening: DashboardOptions, reach: Reach, clock: Clock) -> AsyncIterator[Address]:
     """Serve it while the block runs. Raises AccessError and AddressError."""
     secured = opening.token is not None
     asking = Asking(reach, clock)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -28,7 +28,7 @@ from sanderling.stores.polling import PollingStoreError, Query
 from sanderling.stores.queue import QueueError
 from sanderling.web.house import KINDS, Found
 from sanderling.web.house_asking import settings_in
-from sanderling.web.house_audit import Audit, Entry
+from sanderling.web.house_audit import Audit, AuditEntry
 from sanderling.web.house_control import ASKING, MOST_NAMED, UnknownHostError, spell_host, want
 from sanderling.web.house_live import Live
 from sanderling.web.house_reach import QUEUES, ElsewhereError, Reach
@@ -42,21 +42,6 @@ PATIENCE = 15.0  # seconds that a database or a queue may take
 SOON = {"Retry-After": "5"}
 MISTAKE = "this is a mistake of ours; the log has more"
 
-Verb = Literal[
-    "pause",
-    "resume",
-    "stop",
-    "drain",
-    "pause_host",
-    "resume_host",
-    "pause_target",
-    "resume_target",
-    "promote_target",
-    "set",
-    "replay_dead",
-    "retry_missed",
-    "modes",
-]
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 # What each takes beside the system, and of which systems; the systems are all if there are none here.
@@ -89,7 +74,7 @@ WISHES: Mapping[str, Wish] = {
 class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be done, and to which system."""
 
-    action: Verb
+    action: Text
     system: Text
     host: Text | UnsetType = UNSET
     kind: Text | UnsetType = UNSET
@@ -98,6 +83,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     value: Annotated[str, Meta(max_length=1000)] | UnsetType | None = UNSET  # null goes back to the default
     all: bool | UnsetType = UNSET
     modes: Modes | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.action not in TAKES:
+            raise ValueError(f"action is {self.action!a:.60}, expected one of {', '.join(TAKES)}")
 
     @property
     def given(self) -> frozenset[str]:
@@ -161,11 +150,11 @@ class Actions:
         """Record that somebody logged out. Raises ProblemError."""
         wall = round(self._clock.wall(), 3)
         await self._record(
-            Entry(at=wall, who=who.name, from_=who.peer, action="log_out", system="", what="", done=True)
+            AuditEntry(at=wall, who=who.name, from_=who.peer, action="log_out", system="", what="", done=True)
         )
         return Done("you are logged out")
 
-    async def recorded(self, limit: int) -> list[Entry]:
+    async def recorded(self, limit: int) -> list[AuditEntry]:
         """What was done, the newest first. Raises ProblemError."""
         try:
             return await asyncio.to_thread(self._audit.newest, limit)
@@ -178,8 +167,8 @@ class Actions:
         except FolderError as error:
             raise problem(503, f"nothing was done, since it could not be recorded: {error}", SOON) from None
 
-    def _entry(self, action: Action, who: Who, why: str = "") -> Entry:
-        return Entry(
+    def _entry(self, action: Action, who: Who, why: str = "") -> AuditEntry:
+        return AuditEntry(
             at=round(self._clock.wall(), 3),
             who=who.name,
             from_=who.peer,
@@ -190,7 +179,7 @@ class Actions:
             why=why,
         )
 
-    async def _record(self, entry: Entry) -> None:
+    async def _record(self, entry: AuditEntry) -> None:
         log.info("dashboard_action", action=entry.action, system=entry.system, who=entry.who, done=entry.done)
         try:
             await asyncio.to_thread(self._audit.write, entry)

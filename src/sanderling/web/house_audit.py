@@ -18,7 +18,7 @@ BLOCK = 1 << 16  # bytes that are read at a time, from the end
 TRIES = 10  # to be the one who writes, while others move the file aside
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An action. `at` is Unix seconds."""
 
     at: float
@@ -46,7 +46,7 @@ class Audit:
         with plainly(self.path), self._opened():
             pass
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         """Return when it is on disk."""
         cut = {name: getattr(entry, name)[:LONGEST] for name in ("who", "from_", "action", "system", "what", "why")}
         line = msgspec.json.encode(msgspec.structs.replace(entry, **cut)) + b"\n"
@@ -54,7 +54,7 @@ class Audit:
             write_pieces(handle, [line])
             os.fsync(handle)
 
-    def newest(self, limit: int) -> list[Entry]:
+    def newest(self, limit: int) -> list[AuditEntry]:
         """The last entries, the newest first. Lines that are none are passed over."""
         with plainly(self.path):
             paths = (self.path, self._home / EARLIER)
@@ -90,9 +90,9 @@ class Audit:
         return True
 
 
-def _entry(line: bytes) -> list[Entry]:
+def _entry(line: bytes) -> list[AuditEntry]:
     try:
-        return [msgspec.json.decode(line, type=Entry)]
+        return [msgspec.json.decode(line, type=AuditEntry)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return []
 

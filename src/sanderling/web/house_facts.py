@@ -59,7 +59,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     failed: float = 0.0
 
 
-class Nothing(msgspec.Struct, frozen=True):
+class NoFacts(msgspec.Struct, frozen=True):
     """The facts of a system of which nothing is known."""
 
 
@@ -206,7 +206,7 @@ class Track:
             severities=tuple(each.severity for each in wrong),
             flow=Flow(),
             numbers=(),
-            facts=Nothing(),
+            facts=NoFacts(),
             points=self._ring.newest(),
         )
 

@@ -60,18 +60,15 @@ class EventPath(Taken, frozen=True, kw_only=True):
     event: Text
 
 
-class EventKindPath(Taken, frozen=True, kw_only=True):
+class EventKindPath(EventPath, frozen=True, kw_only=True):
     """Which targets of an event."""
 
-    event: Text
     kind: Name
 
 
-class EventTargetPath(Taken, frozen=True, kw_only=True):
+class EventTargetPath(EventKindPath, frozen=True, kw_only=True):
     """Which target of an event."""
 
-    event: Text
-    kind: Name
     id: Text
 
 

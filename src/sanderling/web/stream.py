@@ -65,7 +65,7 @@ def alive(position: int) -> bytes:
     return b": alive\nid: %d\n\n" % position
 
 
-class Turns:
+class SendTurns:
     """Lets a few go in each round of the loop, in the order in which they came; what comes in is heard in between."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Streams:
         self._clock = clock
         self._rules = rules or StreamRules()
         self._closed = asyncio.Event()
-        self._turns = Turns()
+        self._turns = SendTurns()
 
     def __repr__(self) -> str:
         return f"<Streams: {self.count} of {self._rules.most}{', closed' if self._closed.is_set() else ''}>"

@@ -17,7 +17,7 @@ from typing import Self
 from sanderling.clock import Clock
 from sanderling.worlds import game_answers as answers
 from sanderling.worlds.chance import scatter
-from sanderling.worlds.game_answers import GameAnswer, GameKind, told
+from sanderling.worlds.game_answers import GameAnswer, GameKind, answer_with
 from sanderling.worlds.game_reports import Form, Reports
 from sanderling.worlds.game_schedule import GameSchedule, ScheduleRules
 from sanderling.worlds.game_weather import GameWeather, Trip, WeatherRules
@@ -148,7 +148,7 @@ class Game(GameSchedule):
             return answers.TROUBLED
         if self.hidden(number, now):
             return answers.HIDDEN
-        return told(GameKind.REPORT, self._report(number, now))
+        return answer_with(GameKind.REPORT, self._report(number, now))
 
     def _report(self, number: int, now: float) -> bytes:
         if self.rules.changed and self.changes(number) <= now:

@@ -54,7 +54,7 @@ class GameAnswer(WorldAnswer):
         )
 
 
-def told(kind: GameKind, body: bytes, *, code: int = 1, times: int = 1) -> GameAnswer:
+def answer_with(kind: GameKind, body: bytes, *, code: int = 1, times: int = 1) -> GameAnswer:
     """A success, or what passes for one."""
     headers = (("Content-Type", JSON), ("Content-Length", str(len(body) * times)))
     return GameAnswer(200, headers, body, 0.0, kind=kind, code=code, times=times)
@@ -77,7 +77,7 @@ def _page(kind: GameKind, status: int, title: str) -> GameAnswer:
 
 def _settings(*, enabled: bool) -> GameAnswer:
     systems = {name: {"enabled": enabled, "parameters": {}} for name in SYSTEMS}
-    return told(GameKind.SETTINGS, msgspec.json.encode(envelope({"environment": "live", "systems": systems})))
+    return answer_with(GameKind.SETTINGS, msgspec.json.encode(envelope({"environment": "live", "systems": systems})))
 
 
 MISSING = _error(GameKind.MISSING, 404, 1653, "DestinyPGCRNotFound", "The activity you were looking for was not found.")

@@ -14,11 +14,11 @@ from sanderling.apis.atproto import Category
 from sanderling.worlds.pds_accounts import AccountCensus
 from sanderling.worlds.pds_characters import DIRECTORY, HEALTHY, OTHERS, RELAY, SMALL, PdsCharacter
 from sanderling.worlds.pds_fates import complaint
-from sanderling.worlds.pds_hosts import GET_REPO, XRPC, Expected, FleetHost, PdsHost, Relay, asked
+from sanderling.worlds.pds_hosts import GET_REPO, XRPC, Expected, FleetHost, PdsHost, Relay, parse_query
 from sanderling.worlds.pds_keys import SigningKey
 from sanderling.worlds.pds_plc import PlcDirectory
 from sanderling.worlds.server import WorldServer
-from sanderling.worlds.site_pages import Page, deliver, negotiated
+from sanderling.worlds.site_pages import Page, deliver, negotiate
 from sanderling.worlds.weather import TransportFault, Weather, WorldAnswer
 
 LONGEST_PATH = 4096
@@ -120,12 +120,12 @@ class Fleet:
 def _served(place: FleetHost, path: str, headers: Mapping[str, str]) -> Page:
     if len(path) > LONGEST_PATH:
         return Page(414)
-    return negotiated(place.page(path), {name.lower(): value for name, value in headers.items()})
+    return negotiate(place.page(path), {name.lower(): value for name, value in headers.items()})
 
 
 def _repo_asked_for(path: str) -> str:
     where, _, query = path.partition("?")
-    return asked(query).get("did", "") if where == XRPC + GET_REPO else ""
+    return parse_query(query).get("did", "") if where == XRPC + GET_REPO else ""
 
 
 def _cast(hosts: int, repos: int, others: Collection[str]) -> Iterator[tuple[str, PdsCharacter, int]]:

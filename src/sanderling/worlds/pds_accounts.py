@@ -11,7 +11,7 @@ from typing import Self
 
 from sanderling.formats.cid import Cid
 from sanderling.worlds.pds_keys import SigningKey
-from sanderling.worlds.pds_repos import Blocks, late_tid, make_blocks, mix, written
+from sanderling.worlds.pds_repos import Blocks, late_tid, make_blocks, mix, write_blocks
 
 METHOD = "did:plc:"
 _DIDS = 2**120  # 24 digits of base32
@@ -43,7 +43,7 @@ class Account:
 
     def car(self) -> bytes:
         """Its repo."""
-        return written(*self.blocks())
+        return write_blocks(*self.blocks())
 
     def blocks(self, did: str = "") -> tuple[Cid, Blocks]:
         """The parts of its repo, the commit named; `did` says whose it claims to be."""

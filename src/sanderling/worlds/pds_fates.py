@@ -16,7 +16,7 @@ from sanderling.formats.cbor import Value
 from sanderling.formats.cid import Cid, to_varint
 from sanderling.formats.mst import write_node
 from sanderling.worlds.pds_accounts import Account
-from sanderling.worlds.pds_repos import Blocks, make_commit, written
+from sanderling.worlds.pds_repos import Blocks, make_commit, write_blocks
 from sanderling.worlds.site_pages import Page
 
 # Where no host may lead a crawler, whatever else it is allowed: it would hand out the keys of a machine in a cloud.
@@ -37,14 +37,14 @@ class RepoFate:
     throughout: bool = True  # whether getLatestCommit says so too
 
 
-def told(status: int, value: object) -> Page:
+def json_page(status: int, value: object) -> Page:
     """JSON."""
     return Page(status, (("Content-Type", "application/json; charset=utf-8"),), json.dumps(value).encode())
 
 
 def complaint(name: str, message: str, status: int = 400) -> Page:
     """An error as XRPC says it."""
-    return told(status, {"error": name, "message": message})
+    return json_page(status, {"error": name, "message": message})
 
 
 def _car(body: bytes) -> Page:
@@ -67,7 +67,7 @@ def _html(status: int, title: str) -> Give:
 
 
 def _another(account: Account) -> Page:
-    return _car(written(*account.blocks(f"{account.did[:-4]}aaaa")))
+    return _car(write_blocks(*account.blocks(f"{account.did[:-4]}aaaa")))
 
 
 def _flipped(account: Account) -> Page:
@@ -85,7 +85,7 @@ def _treeless(account: Account) -> Page:
     commit = cbor.decode(blocks[root])
     assert isinstance(commit, dict)  # noqa: S101 - we made it
     del blocks[_link(commit["data"])]
-    return _car(written(root, blocks))
+    return _car(write_blocks(root, blocks))
 
 
 def _ring(account: Account) -> Page:
@@ -106,7 +106,7 @@ def _deep(account: Account) -> Page:
 
 def _with_tree(account: Account, tree: Cid, nodes: Blocks) -> bytes:
     commit = make_commit(Random(account.did), account.did, tree, rev=account.rev, version=account.version)
-    return written(Cid.of(commit), nodes | {Cid.of(commit): commit})
+    return write_blocks(Cid.of(commit), nodes | {Cid.of(commit): commit})
 
 
 def _link(value: Value) -> Cid:

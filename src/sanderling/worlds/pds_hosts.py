@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode
 from sanderling.apis.atproto import Category
 from sanderling.worlds.pds_accounts import AccountCensus
 from sanderling.worlds.pds_characters import PdsCharacter
-from sanderling.worlds.pds_fates import RepoFate, complaint, told
+from sanderling.worlds.pds_fates import RepoFate, complaint, json_page
 from sanderling.worlds.pds_keys import SigningKey
 from sanderling.worlds.site_pages import Page
 
@@ -110,7 +110,7 @@ class PdsHost(FleetHost):
             LIST_REPOS: lambda query: listing("repos", self.size, lambda at: self.listed(self.first + at), query),
             DESCRIBE_SERVER: self._about,
         }
-        return answered(methods, path)
+        return answer_xrpc(methods, path)
 
     def listed(self, number: int) -> dict[str, object] | None:
         """How a listing shows an account; None if it does not."""
@@ -141,18 +141,20 @@ class PdsHost(FleetHost):
         fate, account = self.fate(number), self.census.account(number)
         if fate.category is not None and fate.throughout:
             return fate.give(account)
-        return told(200, {"cid": self._head(number), "rev": account.rev})
+        return json_page(200, {"cid": self._head(number), "rev": account.rev})
 
     def _resolved(self, query: Query) -> Page:
         """Who a handle is: u3.NAME is the account 3."""
         number, _, name = query.get("handle", "").removeprefix("u").partition(".")
         if name != self.name or not number.isdecimal() or int(number) not in self.numbers:
             return complaint("InvalidRequest", "Unable to resolve handle")
-        return told(200, {"did": self.census.did(int(number))})
+        return json_page(200, {"did": self.census.did(int(number))})
 
     def _about(self, _query: Query) -> Page:
         domain = f".{self.name}"
-        return told(200, {"did": f"did:web:{self.name}", "availableUserDomains": [domain], "inviteCodeRequired": True})
+        return json_page(
+            200, {"did": f"did:web:{self.name}", "availableUserDomains": [domain], "inviteCodeRequired": True}
+        )
 
     def _number(self, query: Query) -> int | Page:
         did = query.get("did", "")
@@ -183,7 +185,7 @@ class Relay(FleetHost):
             LIST_HOSTS: lambda query: listing("hosts", len(self.hosts), self._host, query),
             LIST_REPOS: lambda query: listing("repos", total, self._listed, query),
         }
-        return answered(methods, path)
+        return answer_xrpc(methods, path)
 
     def _host(self, index: int) -> dict[str, object]:
         host = self.hosts[index]
@@ -208,7 +210,7 @@ def home(hosts: tuple[PdsHost, ...], number: int) -> PdsHost | None:
     return hosts[at] if at >= 0 and number in hosts[at].numbers else None
 
 
-def answered(methods: Mapping[str, Callable[[Query], Page]], path: str) -> Page:
+def answer_xrpc(methods: Mapping[str, Callable[[Query], Page]], path: str) -> Page:
     """What one of these methods of XRPC says; the path has the query in it."""
     where, _, query = path.partition("?")
     if not where.startswith(XRPC):
@@ -216,10 +218,10 @@ def answered(methods: Mapping[str, Callable[[Query], Page]], path: str) -> Page:
     method = methods.get(where.removeprefix(XRPC))
     if method is None:
         return complaint("MethodNotImplemented", "Method Not Implemented", 501)
-    return method(asked(query))
+    return method(parse_query(query))
 
 
-def asked(query: str) -> Query:
+def parse_query(query: str) -> Query:
     """The parameters; of one that is there twice, the first."""
     return {name: values[0] for name, values in parse_qs(query).items()}
 
@@ -231,7 +233,7 @@ def listing(what: str, total: int, row: Callable[[int], object | None], query: Q
         return complaint("InvalidRequest", f"Error: limit must be 1 to {MOST_LISTED}, and cursor one of ours")
     end = min(total, int(start) + int(limit))
     rows = [found for at in range(int(start), end) if (found := row(at)) is not None]
-    return told(200, {what: rows} | ({"cursor": str(end)} if end < total else {}))
+    return json_page(200, {what: rows} | ({"cursor": str(end)} if end < total else {}))
 
 
 def _is_number(text: str) -> bool:

@@ -18,8 +18,8 @@ from sanderling.formats import cbor
 from sanderling.formats.cbor import Value
 from sanderling.formats.cid import Cid
 from sanderling.worlds.pds_accounts import AccountCensus
-from sanderling.worlds.pds_fates import told
-from sanderling.worlds.pds_hosts import FleetHost, PdsHost, Query, asked, home
+from sanderling.worlds.pds_fates import json_page
+from sanderling.worlds.pds_hosts import FleetHost, PdsHost, Query, home, parse_query
 from sanderling.worlds.pds_keys import SigningKey
 from sanderling.worlds.site_pages import Page
 
@@ -82,19 +82,19 @@ class PlcDirectory(FleetHost):
         where, _, query = path.partition("?")
         if where != EXPORT:
             return self._document(where.removeprefix("/"))
-        return self._export(asked(query))
+        return self._export(parse_query(query))
 
     def _document(self, did: str) -> Page:
         """The document of a DID, as its last operation makes it."""
         number = self.census.number(did)
         host = home(self.hosts, number)
         if host is None:
-            return told(404, {"message": f"DID not registered: {did[:80]}"})
+            return json_page(404, {"message": f"DID not registered: {did[:80]}"})
         handles = [f"at://{self.history(number)[-1].handle}"]
         if number == host.first:  # its host says so, in .well-known/atproto-did
             handles.append(f"at://{host.origin.removeprefix('http://')}")
         pds = {"id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": host.origin}
-        return told(200, {"id": did, "alsoKnownAs": handles, "service": [pds]})
+        return json_page(200, {"id": did, "alsoKnownAs": handles, "service": [pds]})
 
     def history(self, number: int) -> list[PlcStep]:
         """What happened to an identity, in order."""
@@ -137,7 +137,7 @@ class PlcDirectory(FleetHost):
     def _export(self, query: Query) -> Page:
         count, after = query.get("count", str(MOST)), query.get("after", "")
         if not (count.isascii() and count.isdecimal() and 0 < len(count) <= 9 and int(count) > 0):
-            return told(400, {"message": "Invalid count parameter"})
+            return json_page(400, {"message": "Invalid count parameter"})
         most = min(int(count), MOST)
         if after.isascii() and after.isdecimal():
             # By bisection through the numbers, which have gaps.
@@ -148,7 +148,7 @@ class PlcDirectory(FleetHost):
                 since = datetime.fromisoformat(after) if after else datetime.min.replace(tzinfo=UTC)
                 start = bisect_right(self.log, since, key=lambda entry: entry[0])
             except (ValueError, TypeError):  # no time, or one without a zone
-                return told(400, {"message": "Invalid after parameter"})
+                return json_page(400, {"message": "Invalid after parameter"})
             lines = [_dated(*self._entry(at)) for at in self._from(start, most)]
         return Page(200, (("Content-Type", "application/jsonlines"),), "\n".join(map(json.dumps, lines)).encode())
 

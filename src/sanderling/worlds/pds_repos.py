@@ -45,10 +45,10 @@ def make_repo(
     rng: Random, did: str, sizes: Mapping[str, int], *, version: int = 3, rev: str = "", sign: Sign | None = None
 ) -> bytes:
     """A CAR with that many records in each collection."""
-    return written(*make_blocks(rng, did, sizes, version=version, rev=rev, sign=sign))
+    return write_blocks(*make_blocks(rng, did, sizes, version=version, rev=rev, sign=sign))
 
 
-def written(root: Cid, blocks: Blocks) -> bytes:
+def write_blocks(root: Cid, blocks: Blocks) -> bytes:
     """The CAR of these blocks, in the order of hosts, which is that of no tree."""
     return write_car([root], sorted(blocks.items(), reverse=True))
 

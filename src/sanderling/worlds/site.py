@@ -14,7 +14,7 @@ from sanderling.stores.frontier_rows import End
 from sanderling.worlds.server import WorldServer
 from sanderling.worlds.site_characters import ORDINARY, OTHERS, SiteCharacter
 from sanderling.worlds.site_documents import sitemap_parts
-from sanderling.worlds.site_pages import Page, Tree, deliver, negotiated
+from sanderling.worlds.site_pages import Page, Tree, deliver, negotiate
 from sanderling.worlds.weather import Weather, WorldAnswer
 
 SMALLEST = 10  # pages of the smallest ordinary host
@@ -79,7 +79,7 @@ class SiteHost:
         """What is at a path, before the weather; the names of the headers are in lower case."""
         if len(path) > LONGEST_PATH:
             return Page(414)
-        return negotiated(self._find(path) or Page(404, (("Content-Type", "text/plain"),), b"Not here.\n"), headers)
+        return negotiate(self._find(path) or Page(404, (("Content-Type", "text/plain"),), b"Not here.\n"), headers)
 
     def _find(self, path: str) -> Page | None:
         if (extra := self.character.extras.get(path)) is not None:

@@ -166,7 +166,7 @@ def deliver(sky: Sky, page: Page, *, listens: bool) -> WorldAnswer:
     return WorldAnswer(page.status, (*page.headers, *sky.headers, *length), page.body, sky.latency, fault, sky.pause)
 
 
-def negotiated(page: Page, headers: Mapping[str, str]) -> Page:
+def negotiate(page: Page, headers: Mapping[str, str]) -> Page:
     """The page as it is sent to whoever asks with these headers, whose names are in lower case: 304 or packed."""
     if _unchanged(page, headers):
         kept = tuple(pair for pair in page.headers if pair[0] in ("ETag", "Last-Modified", "Vary"))

@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from sanderling.worlds.chance import scatter
-from sanderling.worlds.social_bodies import Metadata, PackedObject, Packing, document, spoilt, stored
+from sanderling.worlds.social_bodies import Metadata, PackedObject, Packing, document, pack, spoil_object
 from sanderling.worlds.social_envelopes import BUCKET, LYING, Notice, Version, key_of, message, task_type
 from sanderling.worlds.social_hostile import Spoil, bend, reword
 from sanderling.worlds.social_items import WRITE, BatchSetting, ItemDraft, Spelling, failed, remarks
@@ -142,4 +142,4 @@ def _stored(plan: BatchPlan, items: list[object]) -> PackedObject:
     # Older crawlers write one item as it is, and so does every other one of today's.
     alone = len(items) == 1 and lying is None and (plan.version is Version.LEGACY or number % 2 == 0)
     data = document(items, plan.shape, alone=alone, count=lying)
-    return spoilt(data, plan.packing, number, spoil) if spoil else stored(data, plan.packing, number)
+    return spoil_object(data, plan.packing, number, spoil) if spoil else pack(data, plan.packing, number)

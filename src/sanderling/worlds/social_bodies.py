@@ -59,7 +59,7 @@ def document(items: Sequence[object], shape: Shape, *, alone: bool = False, coun
     return msgspec.json.encode(items)
 
 
-def stored(data: bytes, packing: Packing, number: int) -> PackedObject:
+def pack(data: bytes, packing: Packing, number: int) -> PackedObject:
     """A document as an object. Three crawlers say in three ways that they have packed it; the number decides which."""
     if packing is Packing.PLAIN:
         return PackedObject(data, {})
@@ -83,9 +83,9 @@ def _streamed(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def spoilt(data: bytes, packing: Packing, number: int, spoil: Spoil) -> PackedObject:
+def spoil_object(data: bytes, packing: Packing, number: int, spoil: Spoil) -> PackedObject:
     """The same, with something wrong."""
-    whole = stored(data, packing, number)
+    whole = pack(data, packing, number)
     return SPOIL[spoil](data, whole, number) if spoil in SPOIL else whole
 
 
@@ -96,7 +96,7 @@ def _wrong_metadata(data: bytes, whole: PackedObject, number: int) -> PackedObje
 
 
 def _cut_frame(data: bytes, _whole: PackedObject, number: int) -> PackedObject:
-    whole = stored(data, Packing.ZSTD, number)
+    whole = pack(data, Packing.ZSTD, number)
     return PackedObject(whole.body[:CUT], whole.metadata)
 
 

@@ -189,7 +189,7 @@ def test_a_store_that_cannot_hand_on_gives_up_at_last(
     tmp_path: Path, events: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sanderling.cli.sequence.store.PATIENCE", 0.5)
-    monkeypatch.setattr("sanderling.cli.sequence.store.Plain.every", 0.1)
+    monkeypatch.setattr("sanderling.cli.sequence.store.StoreLines.every", 0.1)
     monkeypatch.setattr("sanderling.events.handover.GRACE", 0.1)
     queued = in_folder(tmp_path / "out")
     queued.publish(*(letter(each) for each in usual(3)))

@@ -164,7 +164,7 @@ class HouseReport:
         again = "The same against real hosts; each goes on where it was, and loses nothing when it is killed:"
         yield from next_steps(again, NEXT)
         became = {f"sanderling status --home {shlex.quote(str(self.home))}": "what became of these five"}
-        yield from next_steps("And then:", FURTHER | became)
+        yield from islice(next_steps("And then:", FURTHER | became), 1, None)  # there is an empty line already
         yield "The manual of each system is in docs/, with docs/library.md for your own code; README.md lists them."
 
     def _proven(self) -> str:

@@ -36,7 +36,7 @@ from sanderling.observe.metrics import PagesMetrics
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
-from sanderling.pages.leave_out import LeaveOut
+from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
 from sanderling.pages.report import report
 from sanderling.pages.rules import CrawlRules
@@ -93,7 +93,7 @@ class PagesFlags:
     def rules(self) -> CrawlRules:
         """The rules that go with the flags. Raises CommandError."""
         network = self.network
-        listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, LeaveOut.read)
+        listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, ExcludedUrls.read)
         per_host = connections_for(network.most(RPS))
         return CrawlRules(per_host=per_host, max_pages=self.max_pages, patience=network.patience, leave_out=listed)
 

@@ -13,17 +13,17 @@ from sanderling.cli.report_words import rate
 from sanderling.cli.top.keys import ESCAPE, QUIT
 from sanderling.cli.top.series import Series, series_of
 from sanderling.web.house_facts import System
-from sanderling.web.house_hosts import Column, HostRow, HostsQuery, page
+from sanderling.web.house_hosts import HostRow, HostsQuery, page
 from sanderling.web.house_live import Seen
 from sanderling.words import count, duration, printable
 
-SORTS: dict[str, tuple[Column, str]] = {
+SORTS: dict[str, tuple[str, str]] = {
     "r": ("rate", "rate"),
     "l": ("latency", "latency"),
     "e": ("error_rate", "errors"),
     "w": ("queued", "waiting"),
 }
-USUAL: Column = "requests"
+USUAL = "requests"
 CELL, LABEL, VALUE = 26, 8, 9  # columns of a small plot at least; of its name and of its number
 GAP = 3  # columns between two of them
 MOST_EVENTS = 4
@@ -61,7 +61,7 @@ class Look(NamedTuple):
 class View:
     """What people chose to see, and what was seen so far."""
 
-    sort: Column = USUAL
+    sort: str = USUAL
     focus: str | None = None  # the name of a system
     helping: bool = False
     keys: bool = True  # whether any can be pressed
