@@ -157,7 +157,7 @@ class Place:
         cpu, wall = time.process_time(), time.perf_counter()
         async with asyncio.timeout(LIMIT):
             await system.run(stop())
-        counts = measures.counts()
+        counts = measures
         assert sum(counts.items.values()) == items, f"{counts.items} of {items} items"
         return Cost(items, ended[0] - cpu, ended[1] - wall)
 

@@ -58,7 +58,7 @@ async def _watched(at: Place, items: int) -> list[tuple[int, float]]:
         done = 0
         while done < items:
             await asyncio.sleep(PAUSE)
-            done = sum(system.measures.counts().items.values())
+            done = sum(system.measures.items.values())
             if done // LOOK_EVERY > len(looks) or done >= items:
                 looks.append((done, _size()))
                 print(f"  {done:10,} items{looks[-1][1]:8.1f} MB{time.monotonic() - began:8.0f} s", flush=True)

@@ -47,7 +47,7 @@ GUARDED = (
         "stores/redis_progress.py",
     ),
     *("stores/analytics_writing.py", "stores/objects_*.py", "stores/control_file.py", "stores/status_file.py"),
-    *("pages/sink.py", "pages/output.py", "pages/folder.py", "jobs/sink.py", "jobs/folder.py"),
+    *("pages/output.py", "pages/folder.py", "jobs/folder.py"),
     *("sequence/sink.py", "sequence/state.py", "sequence/store.py", "repos/sink.py", "repos/segments.py"),
     *("polling/document_writer.py", "polling/target_sync.py", "events/sink.py", "events/outbox.py"),
     *("events/batches.py", "events/handover.py", "observe/alerts.py"),

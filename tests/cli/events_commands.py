@@ -18,12 +18,13 @@ from aiohttp import web
 from command_line import here
 from forked import Forked as Process
 from forked import fork
+from known_reports import published
 from services.process import ask
 from services.s3 import S3
 
 from sanderling.clock import SystemClock
 from sanderling.events.envelopes import read_envelope
-from sanderling.events.status import EventsStatus, published
+from sanderling.events.report import EventsFacts
 from sanderling.stores.analytics import OutboxMessage
 from sanderling.stores.objects import open_objects
 from sanderling.stores.queue import Binding, Dead, Depth, Letter, WholeQueue, open_queue
@@ -325,14 +326,14 @@ async def until_done(place: Place, batches: int, process: Process) -> None:
             await asyncio.sleep(0.03)
 
 
-async def status_with(place: Place, holds: Callable[[EventsStatus], object], process: Process) -> EventsStatus:
+async def status_with(place: Place, holds: Callable[[EventsFacts], object], process: Process) -> EventsFacts:
     """The first status.json of this process of which that holds."""
-    found: list[EventsStatus] = []
+    found: list[EventsFacts] = []
 
     def look() -> bool:
-        status = published(place.out)
-        if status is not None and status.pid == process.pid and holds(status):
-            found.append(status)
+        report = published(place.out)
+        if report is not None and report.process.pid == process.pid and holds(report.facts):
+            found.append(report.facts)
         return bool(found)
 
     await until(look, process)

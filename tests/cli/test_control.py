@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from statuses import host, status
+from known_reports import ALL as REPORTS
+from known_reports import changed, host, pages
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.control import control
@@ -20,9 +21,9 @@ def running(folder: Path, system: str = "pages", ago: float = 0.0) -> Path:
     folder.mkdir()
     wall = SystemClock().wall() - ago
     if system == "pages":
-        write_status(folder, status(wall=wall, hosts=[host("a.example"), host("b.example")], hosts_known=2))
-    else:  # more is not needed of one that is not asked for hosts
-        write_status(folder, {"system": system, "wall": wall})
+        write_status(folder, pages(host("a.example"), host("b.example"), process={"wall": wall}))
+    else:
+        write_status(folder, changed(REPORTS[system], wall=wall))
     return folder
 
 

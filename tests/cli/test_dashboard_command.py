@@ -15,8 +15,8 @@ import pytest
 from aiohttp import ClientSession
 from command_line import called, finish, running
 from forked import Forked
+from known_reports import host, pages
 from looping import in_loop
-from statuses import host, status
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.dashboard import dashboard_beside
@@ -34,7 +34,7 @@ def a_crawl(home: Path) -> Path:
     """One that has said something by a clock that is ahead: it runs for this hour."""
     folder, ahead = home / "crawl", SystemClock().wall() + 3600
     folder.mkdir()
-    write_status(folder, status(host(), wall=ahead))
+    write_status(folder, pages(host(), process={"wall": ahead}))
     os.utime(folder / "status.json", (ahead, ahead))
     return folder
 

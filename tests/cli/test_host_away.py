@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 from command_line import QUICK, finish, page, rows, run, running
+from known_reports import published
 from scripted_server import ScriptedServer, Step, answer
-
-from sanderling.pages import status as pages_status
-from sanderling.sequence import status as sequence_status
 
 IDS = 40
 
@@ -81,8 +79,8 @@ def test_pages_go_on_when_their_host_is_back(tmp_path: Path) -> None:
         (files / name).write_text("".join(f'<a href="{each}">{each}</a>' for each in names if name == "index.html"))
 
     def state() -> tuple[int, str]:
-        now = pages_status.published(out)
-        return (now.hosts[0].view.requests, now.hosts[0].view.why) if now is not None and now.hosts else (0, "")
+        now = published(out)
+        return (now.hosts[0].requests, now.hosts[0].why) if now is not None and now.hosts else (0, "")
 
     server = FileServer(files)
     run(lambda: outlives_an_outage(server, state, "pages", "crawl", f"{server.origin}/", "--out", str(out), *QUICK))
@@ -98,8 +96,8 @@ def test_a_sequence_goes_on_when_its_host_is_back(tmp_path: Path) -> None:
         (files / str(number)).write_text(json.dumps({"id": number}))
 
     def state() -> tuple[int, str]:
-        now = sequence_status.published(out)
-        return (0, "") if now is None or now.limiter is None else (now.limiter.requests, now.limiter.why)
+        now = published(out)
+        return (0, "") if now is None else (now.hosts[0].requests, now.hosts[0].why)
 
     server = FileServer(files)
     api = ("--url", f"{server.origin}/{{id}}", "--id-path", "id", "--begin", "1", "--until", str(IDS), "--private")

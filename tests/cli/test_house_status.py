@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 from command_line import called
-from sequence_statuses import status as sequence
-from statuses import host
-from statuses import status as pages
+from known_reports import host, pages, sequence
 
 from sanderling.cli.house_words import block, ended
 from sanderling.cli.status import looked
 from sanderling.clock import SystemClock
+from sanderling.observe.report import AnyReport
 from sanderling.stores.status_file import write_status
 from sanderling.testing.clock import FakeClock
 
 HOSTILE = "\x1b[31mred\u202e.example"
 
 
-def put(folder: Path, status: object) -> None:
+def put(folder: Path, status: AnyReport) -> None:
     folder.mkdir(parents=True)
     write_status(folder, status)
 

@@ -22,19 +22,14 @@ import asyncio
 import sys
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.options import DEFAULT, Options, observe, expose
+from sanderling.cli.options import DEFAULT, Options, observe, expose_limiter
+from sanderling.limit import Limiter
 from sanderling.observe import logs
-from sanderling.observe.metrics import LimiterMetrics, SnapshotLike
-
-
-class Nothing:
-    requests = throttled = denied = retries = rejected = hosts = open = half_open = 0
-    waits, waited, top = ((float("inf"), 0),), 0.0, ()
 
 
 async def watch(*, options: Options = DEFAULT) -> None:
     '''Wait to be watched.'''
-    async with observe(options, expose(LimiterMetrics, Nothing)) as url:
+    async with observe(options, expose_limiter(Limiter())) as url:
         logs.get("watch").debug("detail")
         logs.get("watch").info("watched", password="hunter2")
         print(url, flush=True)
@@ -42,7 +37,7 @@ async def watch(*, options: Options = DEFAULT) -> None:
 
 
 async def once(*, options: Options = DEFAULT) -> None:
-    async with observe(options, expose(LimiterMetrics, Nothing)) as url:
+    async with observe(options, expose_limiter(Limiter())) as url:
         print(url)
 
 

@@ -2,7 +2,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Iterator
-from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,15 +13,8 @@ from aiohttp import ClientSession
 from command_line import called, start
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.options import Options, Watched, expose, observe
-from sanderling.observe.metrics import HostLike, LimiterMetrics
-
-
-class Nothing:
-    requests = throttled = denied = retries = rejected = hosts = open = half_open = 0
-    waits = ((inf, 0),)
-    waited = 0.0
-    top: tuple[HostLike, ...] = ()
+from sanderling.cli.options import Options, Watched, expose_limiter, observe
+from sanderling.limit import Limiter
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +34,7 @@ def test_a_scrape_that_is_under_way_at_the_end_is_still_answered() -> None:
     """It waits for the event loop, which must therefore not wait for it."""
 
     async def scrape() -> bytes:
-        async with observe(Options(metrics_port=0), expose(LimiterMetrics, Nothing)) as url:
+        async with observe(Options(metrics_port=0), expose_limiter(Limiter())) as url:
             assert url is not None
             address = urlsplit(url)
             half = socket.create_connection((address.hostname, address.port))
@@ -57,7 +49,7 @@ def test_a_scrape_that_is_under_way_at_the_end_is_still_answered() -> None:
 
 def test_a_command_that_fails_frees_the_port() -> None:
     async def fail() -> None:
-        async with observe(Options(metrics_port=0), expose(LimiterMetrics, Nothing)) as url:
+        async with observe(Options(metrics_port=0), expose_limiter(Limiter())) as url:
             raise KeyError(url)
 
     with pytest.raises(KeyError) as caught:
@@ -71,7 +63,7 @@ def test_metrics_are_served_where_they_are_wanted_and_it_is_said() -> None:
 
     async def address() -> str | None:
         options = Options(metrics_port=0, metrics_bind="::1")
-        async with observe(options, expose(LimiterMetrics, Nothing), say=said.append) as url:
+        async with observe(options, expose_limiter(Limiter()), say=said.append) as url:
             return url
 
     url = asyncio.run(address())
@@ -113,7 +105,7 @@ def test_behind_a_screen_only_who_asked_for_a_log_gets_one(given: Options, level
 
 def test_without_a_port_there_is_no_address() -> None:
     async def address() -> str | None:
-        async with observe(Options(), expose(LimiterMetrics, Nothing)) as url:
+        async with observe(Options(), expose_limiter(Limiter())) as url:
             return url
 
     assert asyncio.run(address()) is None

@@ -1,28 +1,17 @@
-"""What `status` of every system has in common: who runs, and one shape of JSON."""
+"""What `status` of a folder says of every system: whether it runs, and what `--json` prints."""
 
 import json
 from pathlib import Path
-from typing import NamedTuple
 
-import msgspec
 import pytest
 from command_line import called
-from fake_polling import STATUS as POLLING
-from statuses import STATUS as PAGES
+from known_reports import EVENTS, POLLING, changed, put
 
-from sanderling.cli.published_words import document, nothing, state
-from sanderling.stores.status_file import SILENT, write_status
-
-
-class Said(NamedTuple):
-    """A status, of any system."""
-
-    running: bool
-    pid: int = 7
-    process: None = None
-    wall: float = 1000.0
-    seconds: float = 100.0
-    disk_trouble: str = ""
+from sanderling.cli.command_error import not_begun
+from sanderling.cli.report_words import state
+from sanderling.clock import SystemClock
+from sanderling.observe.report import Process
+from sanderling.stores.status_file import SILENT
 
 
 @pytest.mark.parametrize(
@@ -37,23 +26,10 @@ class Said(NamedTuple):
     ],
 )
 def test_who_said_nothing_for_long_does_not_run(running: bool, age: float, says: str) -> None:  # noqa: FBT001 - a case
-    assert state(Said(running), 1000.0 + age) == says
+    assert state(Process(pid=7, started=900.0, wall=1000.0, running=running), 1000.0 + age) == says
 
 
-def test_the_document_has_what_was_said_and_what_is_on_disk() -> None:
-    assert document(None, 0.0, {"cursor": 5}) == {
-        "running": False,
-        "age": None,
-        "status": None,
-        "kept": {"cursor": 5},
-    }
-    told = document(PAGES, PAGES.wall + 3.21)
-    assert list(told) == ["running", "age", "status"]
-    assert (told["running"], told["age"], told["status"]) == (True, 3.2, msgspec.to_builtins(PAGES))
-    assert document(PAGES, PAGES.wall - 50)["age"] == 0, "what a clock says that is ahead of ours was said just now"
-
-
-def test_where_nothing_was_it_says_so_and_how_to_begin_with_exit_code_2(tmp_path: Path) -> None:
+def test_where_nothing_was_it_says_so_with_exit_code_2(tmp_path: Path) -> None:
     where = tmp_path / "none"
 
     done = called("status", str(where))
@@ -65,12 +41,38 @@ def test_where_nothing_was_it_says_so_and_how_to_begin_with_exit_code_2(tmp_path
 
 
 def test_what_a_stranger_called_a_folder_does_not_move_the_cursor() -> None:
-    assert "\x1b" not in str(nothing("nothing was polled", Path("a\x1bb"), "--out", "sanderling polling run"))
+    assert "\x1b" not in str(not_begun("nothing was polled", Path("a\x1bb"), "--out", "sanderling polling run"))
 
 
-def test_json_is_one_object(tmp_path: Path) -> None:
-    write_status(tmp_path, POLLING)
+def test_json_is_the_report_and_whether_it_runs(tmp_path: Path) -> None:
+    put(tmp_path, POLLING)
 
-    done = called("status", str(tmp_path), "--json")
+    told = json.loads(called("status", str(tmp_path), "--json").out)
 
-    assert sorted(json.loads(done.out)) == ["age", "running", "status"]
+    assert sorted(told) == ["age", "running", "status"]
+    assert told["status"] == json.loads((tmp_path / "status.json").read_bytes())
+
+
+def test_each_process_of_a_folder_is_told_of(tmp_path: Path) -> None:
+    put(tmp_path, changed(EVENTS, pid=11), SystemClock().wall() - 60)
+    put(tmp_path, changed(EVENTS, pid=22, running=False, batches=7), name="status-2.json")
+
+    said, told = called("status", str(tmp_path)).out, json.loads(called("status", str(tmp_path), "--json").out)
+
+    assert "process  11, which has said nothing" in said
+    assert "process  22, which ended" in said
+    assert "7 batches: 4,290 posts" in said
+    assert sorted(each["status"]["process"]["pid"] for each in told["processes"]) == [11, 22]
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_a_status_of_the_former_shape_is_answered_with_a_sentence(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    former = {"system": "polling", "pid": 7, "wall": 1000.0, "started": 900.0, "running": True, "targets": {"all": 3}}
+    (tmp_path / "status.json").write_text(json.dumps(former))
+    (tmp_path / "polling.db").touch()
+
+    folder, home = called("status", str(tmp_path), *flags), called("status", "--home", str(tmp_path.parent), *flags)
+
+    for done in (folder, home):
+        assert "status.json was written by another version" in done.out + done.err
+        assert "Traceback" not in done.err

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from known_reports import host, pages
 
-from sanderling.cli.options import Options, expose
+from sanderling.cli.options import Options
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.screen import Silent
 from sanderling.fetch.http import HttpRules
 from sanderling.fetch.transport import make_transport
 from sanderling.limit import Limiter
-from sanderling.observe.metrics import LimiterMetrics
+from sanderling.observe.report import AnyReport, Report
+from sanderling.pages.report import PagesFacts
 from sanderling.stores import limiter_file
 from sanderling.stores.control_file import Control
 from sanderling.stores.status_file import read_status
@@ -27,15 +29,15 @@ async def inline(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - 
     return work(*args)
 
 
-class Screen(Silent[str, object]):
+class Screen(Silent[AnyReport, object]):
     """A screen that remembers what it was told and shown."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.shown: list[str] = []
+        self.shown: list[tuple[int, bool]] = []
 
-    def show(self, shown: str, /) -> None:
-        self.shown.append(shown)
+    def show(self, shown: AnyReport, /) -> None:
+        self.shown.append((len(shown.hosts), shown.process.running))
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -64,7 +66,9 @@ class Counting:
         self.wanted.append(wanted)
 
 
-def run_in(folder: Path, screen: Screen, *, ends: bool, meanwhile: Callable[[], object] = lambda: None) -> Ran[str]:
+def run_in(
+    folder: Path, screen: Screen, *, ends: bool, meanwhile: Callable[[], object] = lambda: None
+) -> Ran[Report[PagesFacts]]:
     opened: list[str] = []
 
     @asynccontextmanager
@@ -73,16 +77,15 @@ def run_in(folder: Path, screen: Screen, *, ends: bool, meanwhile: Callable[[], 
         yield
         opened.append("closed")
 
-    async def main() -> Ran[str]:
+    async def main() -> Ran[Report[PagesFacts]]:
         system, limiter = Counting(ends=ends), Limiter()
         shell = Shell(
             folder=folder,
             options=Options(),
             screen=screen,
             executor=inline,
-            status=lambda *, running=True: f"status, {running}",
-            frame=lambda *, running=True: f"frame, {running}, {opened[-1]}",
-            metrics=expose(LimiterMetrics, limiter.snapshot),
+            report=lambda *, running=True: pages(host(), host("b.example"), running=running),
+            brief=lambda *, running=True: pages(host(), running=running),
             transport=make_transport(HttpRules(), limiter, 1000, private=False),
             contexts=(context(),),
         )
@@ -100,9 +103,9 @@ def test_a_run_is_shown_published_and_leaves_its_last_status_and_its_limiter(tmp
 
     ran = run_in(tmp_path, screen, ends=True)
 
-    assert ran == Ran("status, False", complete=True)
-    assert screen.shown == ["frame, True, open", "frame, False, open"]
-    assert read_status(tmp_path, str) == "status, False"
+    assert (ran.complete, ran.last.process.running, len(ran.last.hosts)) == (True, False, 2)
+    assert screen.shown == [(1, True), (2, False)]
+    assert read_status(tmp_path, Report[PagesFacts]) == ran.last
     assert (tmp_path / limiter_file.FILE).is_file()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import QUICK, Done, Script, called, paths, sanderling, site
+from known_reports import published
 from scripted_server import ScriptedServer, answer
 
 from sanderling.cli import app
@@ -16,7 +17,6 @@ from sanderling.cli.config.file import NAME, limits_in_force, parse
 from sanderling.cli.config.limits import EXAMPLE, SharedLimits
 from sanderling.cli.config.settings import known
 from sanderling.limit import PaceRules, Shared
-from sanderling.pages.status import published
 
 
 @pytest.fixture(autouse=True)
@@ -114,8 +114,8 @@ def test_a_crawl_through_the_engine_is_bound_by_what_its_hosts_share_and_says_so
     assert seconds >= (sum(requests) - 1) / 5
     status = published(Path("out"))
     assert status is not None
-    assert [(view.host, view.requests) for view in status.shared] == [("credential/maps", sum(requests))]
-    assert {view.view.shares for view in status.hosts} == {("credential/maps",)}
+    assert [(each.host, each.requests) for each in status.shared] == [("credential/maps", sum(requests))]
+    assert {each.shares for each in status.hosts} == {("credential/maps",)}
     assert "shared" in called("status", "out").out
     said = called("why", "credential/maps", "--out", "out")
     assert "5.0 requests a second: as fast as was set for all that share it" in said.out, said.out

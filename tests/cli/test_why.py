@@ -5,21 +5,17 @@ import os
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from command_line import called
-from fake_events import status as events_status
-from fake_polling import VIEW
-from fake_polling import status as polling_status
-from statuses import host, status
+from known_reports import EVENTS, RACE, changed, host, pages, polling
 
 from sanderling.clock import SystemClock
+from sanderling.observe.report import AnyReport
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.status import Status
 from sanderling.stores.control_file import change_control
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import FoundUrl, RetryUrl
@@ -29,7 +25,7 @@ THROTTLED = host(
     "quota.example",
     rejected=3,
     ceiling=4.0,
-    queued=1200,
+    waiting=1200,
     learned="the last level that passed",
     why="told to wait another 3.0 s",
     not_before=3.0,
@@ -37,15 +33,15 @@ THROTTLED = host(
 )
 
 
-def published(folder: Path, now: Status, *, age: float = 5.0) -> Path:
+def published(folder: Path, now: AnyReport, *, age: float = 5.0) -> Path:
     folder.mkdir()
-    write_status(folder, msgspec.structs.replace(now, wall=SystemClock().wall() - age))
+    write_status(folder, changed(now, wall=SystemClock().wall() - age))
     return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return published(tmp_path / "out", status(THROTTLED, host("library.example"), pid=os.getpid()))
+    return published(tmp_path / "out", pages(THROTTLED, host("library.example"), pid=os.getpid()))
 
 
 def ended_process() -> int:
@@ -80,7 +76,7 @@ def test_it_says_whose_fault_it_is_that_pages_wait(folder: Path) -> None:
 
     assert "1 URL of it failed and will be asked for once more: 1 no answer in time.\n" in item
     assert (as_json["set_aside"], as_json["again_by"]) == (None, {"TIMEOUT": 1})
-    assert "It was set aside, by no fault of its pages: no answer in time; it is next asked in " in said()
+    assert "It was set aside, by no fault of what it was asked for: no answer in time; it is next asked in " in said()
     aside = json.loads(said("--json"))["set_aside"]
     assert (aside["code"], aside["detail"], aside["waiting"]) == ("TIMEOUT", "slow", 2)
 
@@ -98,7 +94,7 @@ def test_it_says_that_somebody_wants_the_host_left_alone(folder: Path) -> None:
 
 
 def test_a_crawl_that_has_ended_is_said_to_have(tmp_path: Path) -> None:
-    folder = published(tmp_path / "out", status(THROTTLED, pid=ended_process()), age=600)
+    folder = published(tmp_path / "out", pages(THROTTLED, pid=ended_process()), age=600)
 
     done = called("why", "quota.example", "--out", str(folder))
 
@@ -128,7 +124,7 @@ def test_an_unknown_host_gets_the_nearest_known(folder: Path) -> None:
 
 
 def test_before_anything_was_asked_there_is_nothing_near(tmp_path: Path) -> None:
-    done = called("why", "quota.example", "--out", str(published(tmp_path / "out", status())))
+    done = called("why", "quota.example", "--out", str(published(tmp_path / "out", pages())))
 
     assert done.code == 1
     assert "nothing was asked yet" in done.err
@@ -141,9 +137,9 @@ def test_without_a_folder_the_crawl_here_is_asked(folder: Path, monkeypatch: pyt
 
 
 def test_else_the_freshest_one_folder_down_that_knows_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    published(tmp_path / "1-old", status(THROTTLED), age=100)
-    published(tmp_path / "2-new", status(THROTTLED), age=10)
-    published(tmp_path / "3-newest", status(host("other.example")), age=1)
+    published(tmp_path / "1-old", pages(THROTTLED), age=100)
+    published(tmp_path / "2-new", pages(THROTTLED), age=10)
+    published(tmp_path / "3-newest", pages(host("other.example")), age=1)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "status.json").write_text("{")
     monkeypatch.chdir(tmp_path)
@@ -153,9 +149,10 @@ def test_else_the_freshest_one_folder_down_that_knows_the_host(tmp_path: Path, m
 
 def polled(folder: Path, *, age: float = 5.0, **view: Any) -> Path:  # noqa: ANN401 - fields of the view
     folder.mkdir()
-    held = replace(VIEW, policy="contract", why="the operator's cadence stands", usual=None, **view)
-    now = polling_status(wall=SystemClock().wall() - age, pid=os.getpid(), limiter=held, problems=())
-    write_status(folder, msgspec.structs.replace(now, subscribers=()))
+    held = msgspec.structs.replace(RACE, policy="contract", why="the operator's cadence stands", usual=None, **view)
+    wall = SystemClock().wall() - age
+    now = polling(hosts=(held,), wall=wall, pid=os.getpid(), problems=(), subscribers=())
+    write_status(folder, now)
     return folder
 
 
@@ -185,7 +182,7 @@ def test_a_host_that_is_crawled_says_that_its_pace_is_learned(folder: Path) -> N
 def test_of_a_host_that_is_both_crawled_and_polled_the_freshest_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: float, policy: str
 ) -> None:
-    published(tmp_path / "crawled", status(host("race.example")), age=100)
+    published(tmp_path / "crawled", pages(host("race.example")), age=100)
     polled(tmp_path / "polled", age=age)
     monkeypatch.chdir(tmp_path)
 
@@ -205,7 +202,7 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
     (tmp_path / "empty").mkdir()
-    published(tmp_path / "empty" / "out" if "out" in arguments else tmp_path / "out", status(THROTTLED))
+    published(tmp_path / "empty" / "out" if "out" in arguments else tmp_path / "out", pages(THROTTLED))
     monkeypatch.chdir(tmp_path / "empty")
 
     done = called("why", *arguments)
@@ -215,7 +212,7 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(
 
 
 def test_a_folder_of_what_asks_no_hosts_is_said_to_be_one(tmp_path: Path) -> None:
-    write_status(tmp_path, events_status())
+    write_status(tmp_path, EVENTS)
 
     done = called("why", "a.example", "--out", str(tmp_path))
 

@@ -3,18 +3,14 @@
 import json
 import re
 import shutil
-from types import SimpleNamespace
 
 import pytest
 from deployed import DATASOURCE, METRIC, Deployed, overlapping, promtool_says, served
-from fake_snapshot import READINGS
+from known_reports import registry_for
+from measured_reports import measured
 from prometheus_client import CollectorRegistry
 
-from sanderling.limit import Feedback, Limiter
-from sanderling.observe.metrics import LimiterMetrics, PagesMetrics
-from sanderling.observe.metrics_repos import RepoMetrics
 from sanderling.stores.frontier_rows import End
-from sanderling.testing import FakeClock
 
 CRAWLS = [Deployed("pages"), Deployed("repos")]
 ENDS = {end.name.lower() for end in End}
@@ -24,16 +20,7 @@ crawls = pytest.mark.parametrize("crawl", CRAWLS, ids=lambda each: each.name)
 
 def registry_of(name: str) -> CollectorRegistry:
     """What a crawl serves: its own metrics and the limiter's."""
-    limiter, registry = Limiter(clock=FakeClock()), CollectorRegistry()
-    permit = limiter.try_acquire("a.example")
-    assert permit is not None
-    limiter.feedback(permit, Feedback(status=200, latency=0.1))
-    LimiterMetrics(registry, limiter.snapshot)
-    if name == "pages":
-        PagesMetrics(registry, lambda: SimpleNamespace(counts={"fetched": 1}, waiting=1, inflight=1, bytes=1))
-    else:
-        RepoMetrics(registry, lambda: READINGS)
-    return registry
+    return registry_for(lambda: measured()[name])
 
 
 @crawls
@@ -43,7 +30,7 @@ def test_every_metric_that_is_asked_for_exists_and_all_of_its_own_are_shown(craw
 
     for text in (json.dumps(crawl.board), crawl.rules.read_text(), crawl.cases.read_text()):
         assert set(METRIC.findall(text)) - there == set()
-    own = {re.sub(r"_(bucket|sum|count)$", "", name) for name in there if "_limiter_" not in name}
+    own = {re.sub(r"_(bucket|sum|count)$", "", name) for name in there if re.match(r"crawler_|sanderling_pages_", name)}
     own = {name for name in own if name != "crawler_pds"} | ({"crawler_pds_count"} & there)  # a gauge of that name
     assert [name for name in own if not re.search(rf"{name}(_bucket)?\{{", shown)] == []
 

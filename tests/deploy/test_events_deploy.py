@@ -6,20 +6,22 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
+import msgspec
 import pytest
 from deployed import DATASOURCE, Deployed, Panel, as_grafana_asks, overlapping, promtool_says, served
-from fake_events import READINGS
-from fake_sequence import histogram
-from prometheus_client import CollectorRegistry
+from known_reports import EVENTS_FACTS, histogram_of, registry_for, standing
+from measured_reports import measured
 
 from sanderling.events.alarms import ROLL_BACK, AlarmRules
 from sanderling.events.analysis.sentiment import Label
-from sanderling.events.lately import RECENT_ITEMS
+from sanderling.events.lately import RECENT_ITEMS, Share
+from sanderling.events.measures import BATCH_BUCKETS, ERROR, STATUSES, SUCCESS, Measures
+from sanderling.events.report import report_events
 from sanderling.observe.metrics import serve
-from sanderling.observe.metrics_events import BATCH_BUCKETS, EventsMetrics, EventsReadings
 from sanderling.observe.prometheus import PrometheusServer
+from sanderling.observe.report import AnyReport
+from sanderling.testing import FakeClock
 
 EVENTS = Deployed("events")
 BOARD, PANELS, EXPRS, ALARMS = EVENTS.board, EVENTS.panels, EVENTS.exprs, EVENTS.alarms
@@ -33,30 +35,22 @@ class Troubled:
     def __init__(self) -> None:
         self.scrapes = 0
 
-    def __call__(self) -> EventsReadings:
+    def __call__(self) -> AnyReport:
         self.scrapes += 1
         number = self.scrapes
-        counts = replace(
-            READINGS.counts,
-            objects_failed=20 * number,
-            items={("tiktok", "success"): 20 * number, ("tiktok", "error"): 30 * number},
-            categories={("network", "tiktok"): 30 * number},
-            success_rate={"tiktok": 40.0},
-            connected=False,
-            batch_seconds={"tiktok": histogram(BATCH_BUCKETS, *[12.0] * 5 * number)},
-        )
-        return replace(READINGS, counts=counts, trouble=True)
-
-
-def registry_of(take: Callable[[], EventsReadings]) -> CollectorRegistry:
-    """What a consumer serves."""
-    registry = CollectorRegistry()
-    EventsMetrics(registry, take)
-    return registry
+        measures = Measures(FakeClock())
+        measures.counted["objects_failed"] = 20 * number
+        measures.items.update({("tiktok", "success"): 20 * number, ("tiktok", "error"): 30 * number})
+        measures.categories["network", "tiktok"] = 30 * number
+        measures.shares["tiktok"] = Share()
+        measures.shares["tiktok"].add(40, 60)
+        measures.batch_seconds["tiktok"] = histogram_of(BATCH_BUCKETS, *[12.0] * 5 * number)
+        facts = msgspec.structs.replace(EVENTS_FACTS, connected=False, trouble="no database")
+        return report_events(facts, standing(), measures.metrics())
 
 
 def names() -> set[str]:
-    return set(served(registry_of(lambda: READINGS)))
+    return set(served(registry_for(lambda: measured()["events"])))
 
 
 @pytest.mark.parametrize("text", [json.dumps(BOARD), RULES, CASES], ids=["board", "rules", "cases"])
@@ -70,8 +64,8 @@ def test_every_metric_that_is_asked_for_exists(text: str) -> None:
 @pytest.mark.parametrize("text", [json.dumps(EXPRS), RULES], ids=["board", "rules"])
 def test_every_state_status_and_sentiment_that_is_asked_for_exists(text: str) -> None:
     known: dict[str, set[str]] = {
-        "state": set(READINGS.queue or ()),
-        "status": {status for _, status in READINGS.counts.items},
+        "state": set(EVENTS_FACTS.queue or ()),
+        "status": {SUCCESS, ERROR, *STATUSES},
         "sentiment": {*Label},
     }
 
@@ -84,7 +78,7 @@ def test_every_state_status_and_sentiment_that_is_asked_for_exists(text: str) ->
 def test_every_metric_of_events_is_on_the_dashboard() -> None:
     shown = " ".join(EXPRS)
 
-    own = {re.sub(r"_(bucket|sum|count)$", "", name) for name in names()}
+    own = {re.sub(r"_(bucket|sum|count)$", "", name) for name in names() if name.startswith("analytics_")}
     assert [name for name in own if not re.search(rf"\b{name}(_bucket)?\{{", shown)] == []
 
 
@@ -218,7 +212,7 @@ def test_every_panel_shows_something_and_every_alarm_is_on_if_all_goes_wrong(pro
             found = {expr: await server.query_range(expr, now - 2, now, 1) for expr in sorted(asked)}
         return {expr for expr, series in found.items() if not series}
 
-    with serve(registry_of(Troubled()), 0) as exposition:
+    with serve(registry_for(Troubled()), 0) as exposition:
         url = prometheus(exposition.server_port)
         until = time.monotonic() + 300
         while (left := asyncio.run(empty(url))) - MAY_BE_ABSENT and time.monotonic() < until:

@@ -6,25 +6,20 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
+import msgspec
 import pytest
 from deployed import DATASOURCE, METRIC, Deployed, Panel, as_grafana_asks, overlapping, promtool_says, served
-from fake_polling import READINGS
-from fake_sequence import histogram
+from known_reports import POLLING_FACTS, RACE, registry_for, standing
+from measured_reports import measured
 from prometheus_client import CollectorRegistry
 
-from sanderling.limit import Feedback, Limiter
-from sanderling.observe.metrics import LimiterMetrics, serve
-from sanderling.observe.metrics_polling import (
-    BATCH_BUCKETS,
-    LATE_BUCKETS,
-    RUN_BUCKETS,
-    PollingMetrics,
-    PollingReadings,
-)
+from sanderling.observe.metrics import serve
 from sanderling.observe.prometheus import PrometheusServer
+from sanderling.observe.report import AnyReport
 from sanderling.outcome import Code
+from sanderling.polling.measures import ACCELERATED, LATE_BUCKETS, USUAL, Measures
+from sanderling.polling.report import report_polling
 from sanderling.testing import FakeClock
 
 POLLING = Deployed("polling")
@@ -38,41 +33,32 @@ class Troubled:
     def __init__(self) -> None:
         self.scrapes = 0
 
-    def __call__(self) -> PollingReadings:
+    def __call__(self) -> AnyReport:
         self.scrapes += 1
-        number = self.scrapes
-        counts = replace(
-            READINGS.counts,
-            runs={("race", "TIMEOUT"): 5 * number},
-            errors={("race", "network"): 5 * number},
-            changes={("laps", "insert"): number},
-            missed={"race": 5 * number},
-            promotions={"admin": number},
-            discoveries={"ok": 1, "failed": number},
-            lateness={pace: histogram(LATE_BUCKETS, *[0.7] * 5 * number) for pace in ("accelerated", "usual")},
-            seconds={"race": histogram(RUN_BUCKETS, *[2.0] * 5 * number)},
-            batches=histogram(BATCH_BUCKETS, *[3] * number),
-        )
-        return replace(
-            READINGS,
-            counts=counts,
-            targets={**READINGS.targets, "failing": 40},
-            discovery_age=301.0 + number,
+        number, clock = self.scrapes, FakeClock()
+        measures = Measures(("race",), ("laps",), clock)
+        for _ in range(5 * number):
+            for live in (True, False):
+                measures.ran("race", "TIMEOUT", late=0.7, seconds=2.0, accelerated=live)
+        measures.changed("laps", "insert", number)
+        measures.missed("race", 5 * number)
+        for _ in range(number):
+            measures.promoted("admin")
+            measures.discovered(ok=False)
+            measures.wrote(3)
+        clock.advance(301.0 + number)
+        facts = msgspec.structs.replace(
+            POLLING_FACTS,
+            targets={**POLLING_FACTS.targets, "failing": 40},
             newest=1068 + number,
-            store_trouble=True,
-            problems=1,
+            store_trouble="no database",
+            settings_problems=1,
         )
+        return report_polling(facts, standing(RACE), measures.metrics())
 
 
-def registry_of(take: Callable[[], PollingReadings]) -> CollectorRegistry:
-    """What polling serves: its own metrics and the limiter's."""
-    limiter, registry = Limiter(clock=FakeClock()), CollectorRegistry()
-    permit = limiter.try_acquire("a.example")
-    assert permit is not None
-    limiter.feedback(permit, Feedback(status=200, latency=0.1))
-    LimiterMetrics(registry, limiter.snapshot)
-    PollingMetrics(registry, take)
-    return registry
+def registry() -> CollectorRegistry:
+    return registry_for(lambda: measured()["polling"])
 
 
 @pytest.mark.parametrize("text", [json.dumps(BOARD), RULES, CASES], ids=["board", "rules", "cases"])
@@ -80,15 +66,15 @@ def test_every_metric_that_is_asked_for_exists(text: str) -> None:
     asked = set(METRIC.findall(text))
 
     assert asked
-    assert asked - set(served(registry_of(lambda: READINGS))) == set()
+    assert asked - set(served(registry())) == set()
 
 
 @pytest.mark.parametrize("text", [json.dumps(EXPRS), RULES, CASES], ids=["board", "rules", "cases"])
 def test_every_state_pace_result_and_code_that_is_asked_for_exists(text: str) -> None:
     known: dict[str, set[str]] = {
-        "state": {*READINGS.targets},
-        "pace": {*READINGS.counts.lateness},
-        "result": {*READINGS.counts.discoveries},
+        "state": {*POLLING_FACTS.targets},
+        "pace": {ACCELERATED, USUAL},
+        "result": {"ok", "failed"},
         "code": {*Code},
     }
 
@@ -107,7 +93,7 @@ def test_codes_that_went_well_are_all_those_that_did() -> None:
 def test_every_metric_of_polling_is_on_the_dashboard() -> None:
     shown = " ".join(EXPRS)
 
-    own = {re.sub(r"_(bucket|sum|count)$", "", name) for name in served(registry_of(lambda: READINGS))}
+    own = {re.sub(r"_(bucket|sum|count)$", "", name) for name in served(registry())}
     missing = [name for name in own if "_polling_" in name and not re.search(rf"{name}(_bucket)?\{{", shown)]
     assert missing == []
 
@@ -227,7 +213,7 @@ def test_every_panel_shows_something_and_every_alarm_is_on_if_all_goes_wrong(pro
             found = {expr: await server.query_range(expr, now - 2, now, 1) for expr in sorted(asked)}
         return {expr for expr, series in found.items() if not series}
 
-    with serve(registry_of(Troubled()), 0) as exposition:
+    with serve(registry_for(Troubled()), 0) as exposition:
         url = prometheus(exposition.server_port)
         until = time.monotonic() + 300
         while (left := asyncio.run(empty(url))) - MAY_BE_ABSENT and time.monotonic() < until:

@@ -7,23 +7,26 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from fake_sequence import READINGS, histogram
+from known_reports import SEQUENCE_FACTS, histogram_of, registry_for, standing
+from measured_reports import measured, sequence_measures
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sanderling.apis.numbered import Status
-from sanderling.limit import Feedback, Limiter
-from sanderling.observe.metrics import LimiterMetrics, serve
-from sanderling.observe.metrics_sequence import LAG_BUCKETS, REQUEST_BUCKETS, SequenceMetrics, SequenceReadings
+from sanderling.observe.metrics import serve
 from sanderling.observe.prometheus import PrometheusServer
+from sanderling.observe.report import AnyReport
+from sanderling.sequence.measures import REQUEST_BUCKETS
+from sanderling.sequence.report import report_sequence, store_metrics
 from sanderling.sequence.retries import Reason
-from sanderling.testing import FakeClock
+from sanderling.sequence.store import StoreTally
+from sanderling.stores.queue import Depth
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "sequence.json").read_text())
@@ -42,39 +45,26 @@ class Growing:
     def __init__(self) -> None:
         self.scrapes = 0
 
-    def __call__(self) -> SequenceReadings:
+    def __call__(self) -> AnyReport:
         self.scrapes += 1
         number = self.scrapes
-        return replace(
-            READINGS,
-            answers={(status.value, 1): 5 * number for status in Status},
-            lags={("success", 1): histogram(LAG_BUCKETS, *[12.0] * 5 * number)},
-            requests={"Success": histogram(REQUEST_BUCKETS, *[0.1] * 5 * number)},
-            probes={"exists": number},
-            rechecks={"success": number},
-            decisions={True: number, False: number},
-            gaps=number,
-            skipped=number,
-            published=number,
-            publish_failures=number,
-            store=replace(READINGS.store, stored={"new": number}),
-        )
+        facts = msgspec.structs.replace(SEQUENCE_FACTS, published=number, publish_failures=number)
+        measures = sequence_measures(5 * number)
+        for status in Status:
+            measures.answers[status.value, "1"] = 5 * number
+        measures.requests = {"Success": histogram_of(REQUEST_BUCKETS, *[0.1] * 5 * number)}
+        measures.gaps = measures.skipped = number
+        stored = store_metrics(StoreTally(stored=number), Depth(10, 5, 2, 1))
+        return report_sequence(facts, standing(), (*measures.metrics(), *stored))
 
 
-def registry_of(take: Callable[[], SequenceReadings]) -> CollectorRegistry:
-    """What a crawl serves: its own metrics and the limiter's."""
-    limiter, registry = Limiter(clock=FakeClock()), CollectorRegistry()
-    permit = limiter.try_acquire("a.example")
-    assert permit is not None
-    limiter.feedback(permit, Feedback(status=200, latency=0.1))
-    LimiterMetrics(registry, limiter.snapshot)
-    SequenceMetrics(registry, take)
-    return registry
+def registry() -> CollectorRegistry:
+    return registry_for(lambda: measured()["sequence"])
 
 
 def served() -> Iterator[str]:
     """Every name that a scrape may find, also of what is absent for now."""
-    for family in text_string_to_metric_families(generate_latest(registry_of(lambda: READINGS)).decode()):
+    for family in text_string_to_metric_families(generate_latest(registry()).decode()):
         yield family.name + ("_total" if family.type == "counter" else "")
         if family.type == "histogram":
             yield from (f"{family.name}_{part}" for part in ("bucket", "sum", "count"))
@@ -92,7 +82,7 @@ def test_every_metric_that_is_asked_for_exists(text: str) -> None:
 
 @pytest.mark.parametrize("text", [json.dumps([expr for _, expr in EXPRS]), RULES.read_text()], ids=["board", "rules"])
 def test_every_status_state_and_reason_that_is_asked_for_exists(text: str) -> None:
-    known: dict[str, set[str]] = {"status": {*Status}, "state": {*READINGS.store.queue}, "reason": {*Reason}}
+    known: dict[str, set[str]] = {"status": {*Status}, "state": {*Depth._fields}, "reason": {*Reason}}
 
     asked = re.findall(r'(status|state|reason)[=!]~?\\?"([a-z_|]+)', text)
 
@@ -103,7 +93,7 @@ def test_every_status_state_and_reason_that_is_asked_for_exists(text: str) -> No
 def test_every_metric_of_the_crawl_is_on_the_dashboard() -> None:
     shown = " ".join(expr for _, expr in EXPRS)
 
-    families = text_string_to_metric_families(generate_latest(registry_of(lambda: READINGS)).decode())
+    families = text_string_to_metric_families(generate_latest(registry()).decode())
     own = [family.name for family in families if family.name.startswith("sanderling_sequence_")]
     assert [name for name in own if not re.search(rf"{name}(_total|_bucket)?\{{", shown)] == []
 
@@ -195,7 +185,7 @@ def test_every_panel_shows_something_on_a_real_prometheus(prometheus: Callable[[
             found = {expr: await server.query_range(expr, now - 2, now, 1) for expr in sorted(asked)}
         return {expr for expr, series in found.items() if not series}
 
-    with serve(registry_of(crawl), 0) as exposition:
+    with serve(registry_for(crawl), 0) as exposition:
         url = prometheus(exposition.server_port)
         until = time.monotonic() + 300
         while (left := asyncio.run(empty(url))) - MAY_BE_ABSENT and time.monotonic() < until:

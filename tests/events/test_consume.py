@@ -49,8 +49,7 @@ async def test_a_day_of_batches_is_all_in_the_rows_and_each_message_once(tmp_pat
         await here.publish(0, 40, again=True)
         await here.consume()
         check(here, 0, 40)
-        measures = here.system.measures.counts()
-        assert measures.duplicates == 40
+        assert here.system.measures.counted["duplicate"] == 40
         depth = await here.queue.depth()
         assert (depth.ready, depth.dead) == (0, 0)
         told = [json.loads(body) for body in await everything(here.results)]
@@ -119,7 +118,7 @@ async def test_a_canary_takes_its_share_and_the_rest_waits(tmp_path: Path) -> No
         await here.publish(0, 30)
 
         async def widen() -> None:
-            while here.system.measures.counts().received < 75:  # noqa: ASYNC110 - those that wait come again
+            while here.system.measures.counted["received"] < 75:  # noqa: ASYNC110 - those that wait come again
                 await asyncio.sleep(0.02)
             new = here.rows("SELECT count(*) FROM processed_events WHERE mode = 'new'")[0][0]
             assert 4 < new < 23

@@ -74,7 +74,7 @@ def test_an_outage_is_no_messages_fault_and_all_goes_on_within_seconds(
         async def look() -> None:
             for second in (100.0, 299.0):
                 await house.clock.sleep(begin + second - house.clock.now())
-                taken[second] = house.system.measures.counts().received
+                taken[second] = house.system.measures.counted["received"]
                 assert house.system.trouble
 
         house.objects.away = house.store.away = away
@@ -104,5 +104,5 @@ def test_to_stop_while_a_store_fails_at_messages_leaves_them_in_the_queue() -> N
         return house
 
     house = run_virtual(main())
-    counts = house.system.measures.counts()
+    counts = house.system.measures
     assert (len(house.queue), len(house.queue.graves), counts.active) == (20, 0, 0)

@@ -87,7 +87,7 @@ async def test_what_the_queue_did_not_hear_is_said_to_it_again(tmp_path: Path) -
         (dead,) = await here.queue.dead(10)
         assert (dead.key, dead.tries) == ("missing", QUICK.most_tries)
         assert (laters, burials, dones) == ([QUICK.most_tries + 2], [3], [4])
-        assert here.system.measures.counts().duplicates == 0
+        assert here.system.measures.counted["duplicate"] == 0
 
 
 @awaited
@@ -150,7 +150,7 @@ async def test_while_one_thing_is_away_nothing_more_is_taken_though_all_else_wor
             await here.queue.publish([Letter(f"{number}", here.social.envelope(number)) for number in inline])
             await until(lambda: asked[0] > 8)
             # The other one may have been asking for a message just then.
-            assert here.system.measures.counts().received <= 2
+            assert here.system.measures.counted["received"] <= 2
             assert here.system.trouble == "nobody answers"
             gone.set()
 
@@ -181,7 +181,7 @@ def test_a_wall_clock_that_is_set_back_changes_nothing(tmp_path: Path, monkeypat
             await here.publish(0, 20, again=True)
 
             async def set_back() -> None:
-                await until(lambda: sum(here.system.measures.counts().modes.values()) >= 5)
+                await until(lambda: sum(here.system.measures.modes.values()) >= 5)
                 clock.back = 3600.0
 
             async with asyncio.TaskGroup() as group:
@@ -219,8 +219,8 @@ async def test_to_stop_during_an_outage_counts_as_no_try_of_the_message(tmp_path
 
         here.store.keep = down  # type: ignore[method-assign, assignment]
         await stopped_when(here, lambda: here.system.trouble)
-        counts = here.system.measures.counts()
-        assert (counts.received, counts.postponed, counts.failed) == (1, 1, 0)
+        counts = here.system.measures.counted
+        assert (counts["received"], counts["postponed"], counts["failed"]) == (1, 1, 0)
     async with house(tmp_path, Social(1, demo())) as again:
         (found,) = await again.queue.take(1, 1.0)
         assert found.tries == 0
@@ -236,8 +236,8 @@ async def test_to_stop_while_something_is_buried_during_an_outage_leaves_it_in_t
 
         here.store.add = down  # type: ignore[method-assign, assignment]
         await stopped_when(here, lambda: here.system.trouble)
-        counts = here.system.measures.counts()
-        assert (counts.postponed, counts.failed) == (1, 0)
+        counts = here.system.measures.counted
+        assert (counts["postponed"], counts["failed"]) == (1, 0)
         assert not here.alerts, "it is not buried"
     async with house(tmp_path, Social(1, demo())) as again:
         found: list[Delivery] = await again.queue.take(1, 1.0)

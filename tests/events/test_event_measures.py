@@ -20,16 +20,19 @@ from sanderling.events.measures import (
 )
 from sanderling.events.rows import ProcessedBatch
 from sanderling.events.taxonomy import RULES
-from sanderling.observe.metrics_events import EventsCounts
 from sanderling.outcome import Category
 from sanderling.testing import FakeClock
 
 
-def kept(*several: ProcessedBatch) -> EventsCounts:
+def kept(*several: ProcessedBatch) -> Measures:
     seen = Measures(FakeClock())
     for each in several:
         seen.kept(each)
-    return seen.counts()
+    return seen
+
+
+def rates(seen: Measures) -> dict[str, float]:
+    return {platform: share.percent for platform, share in seen.shares.items()}
 
 
 K = TypeVar("K")
@@ -54,7 +57,7 @@ def test_messages_are_in_hand_until_something_becomes_of_them() -> None:
         seen.postponed,
     ):
         say()
-        active.append(seen.counts().active)
+        active.append(seen.active)
 
     assert active == [1, 2, 3, 2, 2, 1, 0]
 
@@ -64,8 +67,8 @@ def test_a_message_is_timed_by_itself_and_by_its_platform() -> None:
     for platform, seconds in (("tiktok", 0.3), ("tiktok", 12.0), ("elsewhere", 1.0), ("youtube", -5.0)):
         seen.processed(platform, seconds)
 
-    counts = seen.counts()
-    assert occurred(counts.processed) == {"tiktok": 2, "other": 1, "youtube": 1}
+    counts = seen
+    assert occurred(counts.done) == {"tiktok": 2, "other": 1, "youtube": 1}
     assert counts.event_seconds.total == pytest.approx(13.3)
     assert {name: found.total for name, found in counts.batch_seconds.items()} == pytest.approx(
         {"tiktok": 12.3, "other": 1.0, "youtube": 0.0}
@@ -78,18 +81,17 @@ def test_what_went_out_is_counted_by_its_routing_key() -> None:
     seen.sent("analyze.result", 3)
     seen.sent("x" * 99)
 
-    assert seen.counts().sent == {"crawl.retry": 1, "analyze.result": 3, "data.collected": 0, "other": 1}
+    assert seen.outgoing == {"crawl.retry": 1, "analyze.result": 3, "data.collected": 0, "other": 1}
 
 
 def test_the_queue_is_connected_as_it_was_last() -> None:
     seen = Measures(FakeClock())
-    assert not seen.counts().connected, "nobody has asked it yet"
+    found = [seen.is_connected]  # nobody has asked it yet
+    for ok in (True, False):
+        seen.connected(ok=ok)
+        found.append(seen.is_connected)
 
-    seen.connected(ok=True)
-    assert seen.counts().connected
-
-    seen.connected(ok=False)
-    assert not seen.counts().connected
+    assert found == [False, True, False]
 
 
 # Times.
@@ -105,10 +107,10 @@ def test_each_stage_times_itself_also_while_others_do() -> None:
         with seen.analysing():
             clock.advance(0.5)
 
-    counts = seen.counts()
+    counts = seen
     assert counts.fetch_seconds.total == pytest.approx(1.75 + 0.25)
     assert (counts.parse_seconds.total, counts.analysis_seconds.total) == (0.25, 0.5)
-    assert counts.fetched == 2
+    assert counts.counted["fetched"] == 2
 
 
 @pytest.mark.parametrize("failure", [ValueError, asyncio.CancelledError])
@@ -118,8 +120,8 @@ def test_a_stage_that_fails_is_not_timed_and_fails_on(failure: type[BaseExceptio
         with pytest.raises(failure), stage():
             raise failure
 
-    counts = seen.counts()
-    assert counts.fetched == 0
+    counts = seen
+    assert counts.counted["fetched"] == 0
     for histogram in (counts.fetch_seconds, counts.parse_seconds, counts.analysis_seconds):
         assert sum(number for _, number in histogram.buckets) == 0
 
@@ -199,19 +201,19 @@ def test_a_reason_that_somebody_has_made_up_is_one_of_others() -> None:
 def test_rates_are_in_percent_of_each_platforms_items() -> None:
     youtube = digested([post(platform="youtube")] * 3 + [error("TIMEOUT", platform="youtube")])
 
-    assert kept(mixed(), youtube).success_rate == pytest.approx({"tiktok": 100 * 4 / 7, "youtube": 80.0})
+    assert rates(kept(mixed(), youtube)) == pytest.approx({"tiktok": 100 * 4 / 7, "youtube": 80.0})
 
 
 def test_an_empty_batch_does_not_change_a_rate() -> None:
-    assert kept(digested([])).success_rate == {}
-    assert kept(digested([post(), 7]), digested([])).success_rate == {"tiktok": 50.0}
+    assert rates(kept(digested([]))) == {}
+    assert rates(kept(digested([post(), 7]), digested([]))) == {"tiktok": 50.0}
 
 
 def test_a_rate_forgets_what_is_long_ago() -> None:
     bad, good = digested([error("TIMEOUT")] * 50), digested([post()] * 50)
 
-    assert kept(*[bad] * 20, *[good] * 10).success_rate == {"tiktok": 50.0}
-    assert kept(*[bad] * 20, *[good] * 20).success_rate == {"tiktok": 100.0}
+    assert rates(kept(*[bad] * 20, *[good] * 10)) == {"tiktok": 50.0}
+    assert rates(kept(*[bad] * 20, *[good] * 20)) == {"tiktok": 100.0}
 
 
 # Names of strangers.
@@ -238,8 +240,8 @@ def test_an_odd_batch_has_an_unusual_size_if_there_is_a_usual_one(
     seen = Measures(FakeClock())
     seen.odd(platform, items)
 
-    assert occurred(seen.counts().odd) == {platform_label(platform): 1}
-    assert seen.counts().mismatches == ({} if found is None else {found: 1})
+    assert occurred(seen.noted) == {platform_label(platform): 1}
+    assert seen.mismatches == ({} if found is None else {found: 1})
 
 
 @pytest.mark.parametrize(
@@ -274,12 +276,12 @@ def test_names_of_strangers_are_one_label_and_no_item_is_lost(
         seen.processed(name, 1.0)
         seen.odd(name, number)
 
-    counts = seen.counts()
+    counts = seen
     platforms = {
-        *counts.processed,
-        *counts.odd,
+        *counts.done,
+        *counts.noted,
         *counts.batch_seconds,
-        *counts.success_rate,
+        *counts.shares,
         *(each for each, _ in counts.items),
         *(each for each, _ in counts.batches),
         *(each for _, each in counts.codes),
@@ -298,9 +300,9 @@ def test_names_of_strangers_are_one_label_and_no_item_is_lost(
 
 
 def test_what_is_watched_for_rising_begins_at_zero() -> None:
-    counts = Measures(FakeClock()).counts()
+    counts = Measures(FakeClock())
 
-    assert counts.processed == dict.fromkeys(PLATFORMS, 0)
+    assert counts.done == dict.fromkeys(PLATFORMS, 0)
     assert len(counts.items) == 2 * len(PLATFORMS)
     assert len(counts.categories) == len(Category) * len(PLATFORMS)
     assert len(counts.batches) == 4 * len(PLATFORMS)
@@ -309,13 +311,7 @@ def test_what_is_watched_for_rising_begins_at_zero() -> None:
 def test_what_was_handed_out_does_not_change_any_more() -> None:
     seen = Measures(FakeClock())
     process_a_little(seen, FakeClock())
-    before, twin = seen.counts(), Measures(FakeClock())
-    process_a_little(twin, FakeClock())
+    before, again = tuple(seen.metrics()), msgspec.json.encode(tuple(seen.metrics()))
     process_a_little(seen, FakeClock())
 
-    for name in EventsCounts.__slots__:
-        if "seconds" not in name:
-            assert getattr(before, name) == getattr(twin.counts(), name)
-    assert sum(number for _, number in before.event_seconds.buckets) == 3
-    assert sum(number for _, number in before.batch_seconds["tiktok"].buckets) == 2
-    assert sum(number for _, number in before.fetch_seconds.buckets) == 2
+    assert msgspec.json.encode(before) == again != msgspec.json.encode(tuple(seen.metrics()))

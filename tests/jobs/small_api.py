@@ -13,10 +13,11 @@ from sanderling.engine.rules import EngineRules
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
 from sanderling.jobs.folder import JobFolder
+from sanderling.jobs.report import JobFacts, report_run
 from sanderling.jobs.run import JobRun, hosts_of
-from sanderling.jobs.status import JobStatus, status
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
+from sanderling.observe.report import Report
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
@@ -83,7 +84,7 @@ class Ran:
     failed: list[dict[str, Any]]
     seconds: float
     run: JobRun
-    status: JobStatus  # at the end
+    report: Report[JobFacts]  # at the end
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -129,7 +130,7 @@ def run(
             assert {end: counts[end] for end in End if end} == {end: kept[end] for end in End if end}
             assert one.source.waiting == kept[End.WAITING]
             assert complete == (not kept[End.WAITING])
-            last = status(one, clock.now(), running=False)
+            last = report_run(one, clock.now(), running=False)
             records, failed = lines(folder / "records.jsonl"), lines(folder / "failed.jsonl")
             return Ran(complete, records, failed, clock.now(), one, last)
 

@@ -144,7 +144,7 @@ def test_a_secret_that_a_host_repeats_is_neither_stored_nor_said(kind: str, tmp_
 
     assert len(ran.failed) == len(spelled) + 3
     assert ran.records == [{"url": url, "request": url} for url in (f"{API}/list", f"{API}/list?page=2")]
-    shown = written(tmp_path / "out", but="tokens.json") + repr(ran.status) + repr(ran.failed)
+    shown = written(tmp_path / "out", but="tokens.json") + repr(ran.report) + repr(ran.failed)
     assert [each for each in spelled if each[:8] in shown] == []
 
 

@@ -1,16 +1,15 @@
-"""The report of a job, drawn from its status, whatever state it is in."""
+"""The report of a job, made of a run, whatever state it is in."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from known_reports import standing
 from small_api import API, answer, api, run
 
 from sanderling import Job, JobReply, Request
-from sanderling.jobs.report import JobFacts, report
-from sanderling.jobs.status import JobStatus, published
+from sanderling.jobs.report import JobFacts, report_job
 from sanderling.observe.report import HostCondition, Report, Severity
-from sanderling.stores.status_file import write_status
 
 
 def make(**options: object) -> Job:
@@ -31,11 +30,7 @@ def make(**options: object) -> Job:
 def test_a_report_says_what_was_kept_what_waits_and_why(tmp_path: Path) -> None:
     answers = {"/list": {}, **{f"/{each}": {} for each in range(5)}, "/5": answer({}, 404)}
     ran = run(make(), tmp_path, api({**answers, "https://dead.example/": ConnectionRefusedError()}))
-    write_status(tmp_path, ran.status)
-
-    found = published(tmp_path)
-    assert found is not None
-    told = report(found)
+    told = ran.report
 
     assert msgspec.json.decode(msgspec.json.encode(told), type=Report[JobFacts]) == told
     assert (told.system, told.work.kept, told.work.failed, told.work.waiting, told.set_aside) == ("jobs", 5, 1, 1, 1)
@@ -47,20 +42,13 @@ def test_a_report_says_what_was_kept_what_waits_and_why(tmp_path: Path) -> None:
 
 def test_a_report_names_readers_that_are_gone_and_a_budget_that_is_spent(tmp_path: Path) -> None:
     ran = run(make(max_requests=1), tmp_path, api({"/list": {}}))
-    told = msgspec.structs.replace(ran.status, running=True)
+    told = ran.report
 
-    assert report(told).doing == "told: the budget is spent with 0 records; 7 requests wait"
-    assert report(told).facts.over_budget
-    gone = msgspec.structs.replace(told, max_requests=None, gone={"leaf": 7}, paused=True)
-    assert report(gone).texts(Severity.ERROR) == (
+    assert told.doing == "told: the budget is spent with 0 records; 7 requests wait"
+    assert told.facts.over_budget
+    facts = msgspec.structs.replace(told.facts, over_budget=False, gone={"leaf": 7})
+    gone = report_job(facts, standing(process={"paused": True}))
+    assert gone.texts(Severity.ERROR) == (
         "7 requests wait for the reader leaf, which the job has not; add it, or begin anew",
     )
-    assert report(gone).doing == "told: paused; 7 requests wait, 0 requests in flight"
-
-
-def test_a_status_of_another_system_is_none_of_a_job(tmp_path: Path) -> None:
-    ran = run(make(max_requests=1), tmp_path / "out", api({"/list": {}}))
-    other: JobStatus = msgspec.structs.replace(ran.status, system="pages")
-    write_status(tmp_path, other)
-
-    assert published(tmp_path) is None
+    assert gone.doing == "told: paused; 7 requests wait, 0 requests in flight"

@@ -23,16 +23,6 @@ def test_each_value_is_counted_once_at_the_first_bound_that_is_not_below_it(
     assert histogram.total == pytest.approx(sum(values))
 
 
-def test_a_copy_stays_as_it_is() -> None:
-    histogram = Histogram([1])
-    histogram.add(0.5)
-    copy = histogram.copy()
-
-    histogram.add(5)
-
-    assert (copy.buckets, copy.total) == ([(1.0, 1), (inf, 0)], 0.5)
-
-
 def test_bounds_ascend() -> None:
     with pytest.raises(ValueError, match="expected them to ascend"):
         Histogram([1, 1])

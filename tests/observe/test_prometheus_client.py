@@ -10,14 +10,13 @@ from typing import TypeVar
 
 import msgspec
 import pytest
-from fake_sequence import READINGS
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
+from known_reports import registry_for
+from measured_reports import measured
 from scripted_server import Request, ScriptedServer, Step, answer, reset
 
 from sanderling.observe.metrics import serve
-from sanderling.observe.metrics_sequence import SequenceMetrics
 from sanderling.observe.prometheus import MOST_BYTES, PrometheusError, PrometheusServer, Series, _Matrix, _understood
 
 INSTANT = "/api/v1/query?query=up&time=60.000"
@@ -264,8 +263,7 @@ def test_whatever_answers_there_is_data_or_an_error_of_ours(status: int, body: b
 
 @pytest.mark.timeout(60)
 def test_a_real_prometheus_is_understood(prometheus: Callable[[int], str]) -> None:
-    registry = CollectorRegistry()
-    SequenceMetrics(registry, lambda: READINGS)
+    registry = registry_for(lambda: measured()["sequence"])
 
     async def main(url: str) -> tuple[list[float], set[str], str]:
         async with PrometheusServer(url) as server:
@@ -280,6 +278,6 @@ def test_a_real_prometheus_is_understood(prometheus: Callable[[int], str]) -> No
     with serve(registry, 0) as exposition:
         found, states, error = run(lambda: main(prometheus(exposition.server_port)))
 
-    assert found == [25]
+    assert found == [50]
     assert states == {"ready", "taken", "delayed", "dead"}
     assert "duration must be greater than 0" in error

@@ -7,10 +7,11 @@ from http.client import HTTPConnection
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from prometheus_client import CollectorRegistry
+from known_reports import registry_of
 
+from sanderling.engine.limiter_metrics import limiter_metrics
 from sanderling.limit import Feedback, Limiter
-from sanderling.observe.metrics import LimiterMetrics, serve
+from sanderling.observe.metrics import serve
 from sanderling.testing import FakeClock
 
 
@@ -27,13 +28,12 @@ def ask(url: str, query: str) -> list[float]:
 
 @pytest.mark.timeout(60)
 def test_prometheus_reads_permits_refusals_and_rates(prometheus: Callable[[int], str]) -> None:
-    limiter, registry = Limiter(clock=FakeClock()), CollectorRegistry()
+    limiter = Limiter(clock=FakeClock())
     permit = limiter.try_acquire("a.example")
     assert permit is not None
     limiter.feedback(permit, Feedback(status=429, latency=0.1, retry_after=30))
-    LimiterMetrics(registry, limiter.snapshot)
 
-    with serve(registry, 0) as exposition:
+    with serve(registry_of(lambda: limiter_metrics(limiter.snapshot())), 0) as exposition:
         url = prometheus(exposition.server_port)
         wanted = {
             "sanderling_limiter_permits_total": [1.0],

@@ -20,7 +20,8 @@ from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter, LimiterRules
 from sanderling.limit.memory import Memory
-from sanderling.polling.status import PollingStatus
+from sanderling.observe.report import Report
+from sanderling.polling.report import PollingFacts
 from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import PollingStoreError
@@ -184,7 +185,7 @@ class Live:
         self.saved: bytes | None = None  # what a limiter has kept of an earlier process
         self.limiter: Limiter
         self.system: PollingSystem
-        self.status: PollingStatus  # when the last process ended
+        self.status: Report[PollingFacts]  # when the last process ended
         self._path = folder / "polling.db"
 
     async def run(self, seconds: float) -> None:
@@ -204,7 +205,7 @@ class Live:
                 await self.system.run()
         except TimeoutError:
             pass
-        self.saved, self.status = self.limiter.save(), PollingWatch(self.system).take()
+        self.saved, self.status = self.limiter.save(), PollingWatch(self.system).report()
         await self.after(store)
         await store.close()
 

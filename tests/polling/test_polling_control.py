@@ -130,7 +130,7 @@ def test_a_settings_row_with_nonsense_changes_nothing_and_is_told(tmp_path: Path
         settings = polling.system.live.now
         assert settings is not None
         assert (settings.concurrency, settings.full, settings.active["race"]) == (3, 10.0, 0.2)
-        assert len(polling.control.status().problems) == 4
+        assert len(polling.control.status().facts.problems) == 4
         with pytest.raises(SettingError, match="expected"):
             await polling.control.set("scheduler.concurrency", "0")
         assert len(polling.asked(polling.day.path("Pilots"))) >= 3
@@ -422,10 +422,10 @@ def test_the_status_says_what_goes_on(tmp_path: Path) -> None:
     async def script(polling: Polling) -> None:
         heat = polling.day.heats[0]
         await polling.clock.sleep(heat.start / 1000 + 15.0)
-        status = polling.control.status()
+        status = polling.control.status().facts
         assert status.event == polling.day.event
         assert status.current == f"race {heat.id}"
-        assert [each.source_id for each in status.accelerated] == [heat.id]
+        assert [each.id for each in status.accelerated] == [heat.id]
         assert status.accelerated[0].interval == 0.2
         assert 0 < status.accelerated[0].left <= 30
         assert status.newest == (await polling.store.span()).newest

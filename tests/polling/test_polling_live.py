@@ -56,7 +56,7 @@ def test_more_than_is_allowed_is_shared_and_said(tmp_path: Path) -> None:
     polling.poll(30.0)
 
     assert min(polling.upstream.rates(LIVE_FROM, 30.0)) >= 0.9 * 100.0 / 30
-    assert polling.status.problems == ("what is live asks for 150 requests a second, and --rps allows 100",)
+    assert polling.status.facts.problems == ("what is live asks for 150 requests a second, and --rps allows 100",)
 
 
 def test_a_database_that_takes_its_time_takes_it_from_nobody(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_an_odd_date_in_the_event_costs_that_date_and_is_told(tmp_path: Path) ->
             assert set(targets) == {"event", "pilots", "rounds", "channels", "race", "results"}
             assert all(target.fetched and not target.failures for target in targets.values())
             assert targets["event"].status.startswith("ok, without $[0].Start: found 'soon', expected a date like")
-            problems = PollingWatch(polling.system).take().problems
+            problems = PollingWatch(polling.system).report().facts.problems
             assert [problem.partition(" ")[0] for problem in problems] == ["discovery", "event", "pilots"]
             rows = await stored(polling)
             (event,) = rows["events"].values()

@@ -74,8 +74,7 @@ def test_a_host_that_is_back_but_slow_is_taken_up(tmp_path: Path) -> None:
 
     kept = sum(polling.system.measures.runs["match", code] for code in ("OK", "NOT_MODIFIED"))
     assert kept >= 5 * (BEGIN - 1) + 20
-    assert polling.status.limiter is not None
-    assert polling.status.limiter.state == "closed"
+    assert polling.status.hosts[0].circuit == "closed"
 
 
 def test_a_retry_after_in_the_middle_of_it_is_heeded(tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def test_a_database_that_comes_back_has_what_was_said_since(tmp_path: Path) -> N
     polling.poll(100.0)
 
     assert polling.upstream.rate(90.0, 100.0) >= 4.9
-    assert polling.status.recent[-1].at > 1_800_000_099.0
+    assert polling.status.facts.recent[-1].at > 1_800_000_099.0
 
 
 @pytest.mark.parametrize(("pause", "outage"), [(2.0, refused_connection), (60.0, saying(503)), (2.0, silence)])

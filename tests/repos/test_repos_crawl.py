@@ -19,9 +19,9 @@ from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import DirectoryEntry, DirectoryError
+from sanderling.repos.report import RepoWatch
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
-from sanderling.repos.status import RepoWatch
 from sanderling.stores.ports import Finished, HostAside, ProgressError, Unfinished
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import is_running
@@ -275,11 +275,11 @@ def test_a_clock_that_is_set_meanwhile_neither_ages_the_status_nor_makes_it_look
 ) -> None:
     async def main() -> tuple[float, bool]:
         crawl, clock = made(tmp_path, Listed([]), Answering(), RepoRules()), LoopClock(1_800_000_000.0 + by)
-        crawl.clock = clock
+        crawl.engine.clock = clock
         segments, progress = Segments(tmp_path / "other", size=1, created_at=lambda: 0), SqliteProgress(tmp_path / "db")
         watched = RepoWatch(crawl, segments, 0, progress.view())
-        now = watched.status(7.5)
-        return now.wall - now.started, is_running(now, clock.wall())
+        now = watched.report(7.5)
+        return now.process.seconds, is_running(now.process, clock.wall())
 
     assert run_virtual(main()) == (7.5, True)
 

@@ -12,10 +12,11 @@ from sanderling.cli.sequence.flags import SequencePace, SequenceUpstream
 from sanderling.fetch.attempts import Fetcher
 from sanderling.formats.instance import Message, decode
 from sanderling.limit.memory import Memory
+from sanderling.observe.report import Report
 from sanderling.sequence.cursor import Position
+from sanderling.sequence.report import SequenceFacts, SequenceWatch
 from sanderling.sequence.retries import Missed
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import SequenceStatus, SequenceWatch
 from sanderling.sequence.system import SequenceServices, SequenceSystem
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.sqlite_queue import SqliteQueue
@@ -53,7 +54,7 @@ class Followed:
 
     records: dict[int, Message]  # what the queue holds, by id
     missed: dict[int, str]  # and the reason
-    status: SequenceStatus
+    report: Report[SequenceFacts]
     asked: list[tuple[float, int]]
 
 
@@ -98,12 +99,12 @@ def follow(
                 await clock.sleep(LOOK)
 
         await system.run(stop(), look())
-        status = status_of.take(clock.now(), clock.wall(), running=False)
+        report = status_of.report(clock.now(), clock.wall(), running=False)
         taken = await letters.take(10**6, 0.0)
         ranges = state.missed(limit=-1)
         await letters.close()
         state.close()
         absent = {number: each.reason.value for each in ranges for number in range(each.low, each.high + 1)}
-        return Followed({int(each.key): decode(each.body) for each in taken}, absent, status, items.asked)
+        return Followed({int(each.key): decode(each.body) for each in taken}, absent, report, items.asked)
 
     return run_virtual(asyncio.wait_for(main(), seconds + 3600))

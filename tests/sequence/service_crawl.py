@@ -25,11 +25,13 @@ from raids import players_of
 from sanderling.apis.bungie import Bungie
 from sanderling.clock import SystemClock
 from sanderling.formats.instance import decode
+from sanderling.observe.report import Report
 from sanderling.outcome import Code, Outcome
+from sanderling.sequence.report import SequenceFacts
 from sanderling.sequence.rows import rows_of
-from sanderling.sequence.status import SequenceStatus, published
 from sanderling.stores.instances import CharacterRow, InstancePlayerRow, InstanceRow, InstanceRows, PlayerRow, WeaponRow
 from sanderling.stores.rabbitmq import DELAYS
+from sanderling.stores.status_file import read_status
 from sanderling.task import Reply
 from sanderling.worlds.game import REPORT, Game, GameRules, GameServer
 from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules
@@ -121,12 +123,12 @@ async def eventually(look: Callable[[], T | None], seconds: float = 300.0) -> T:
     return found
 
 
-async def status_with(out: Path, holds: Callable[[SequenceStatus], object], seconds: float = 300.0) -> SequenceStatus:
+async def status_with(out: Path, holds: Callable[[SequenceFacts], object], seconds: float = 300.0) -> SequenceFacts:
     """The first status.json of which that holds."""
 
-    def look() -> SequenceStatus | None:
-        status = published(out)
-        return status if status is not None and holds(status) else None
+    def look() -> SequenceFacts | None:
+        report = read_status(out, Report[SequenceFacts])
+        return report.facts if report is not None and holds(report.facts) else None
 
     return await eventually(look, seconds)
 

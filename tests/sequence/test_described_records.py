@@ -30,7 +30,7 @@ def test_an_error_that_comes_with_a_200_is_an_error_of_that_id(tmp_path: Path, g
     assert list(followed.records) == [number for number in range(1, 66) if number % 10]
     failed = {number: reason for number, reason in followed.missed.items() if number <= 65}
     assert failed == dict.fromkeys(range(10, 61, 10), "error")
-    remark = followed.status.remarks["error"]
+    remark = followed.report.facts.remarks["error"]
     expected = {BY_ID: "id is null, expected ", BY_RULE: "name is null, expected name"}[given]
     assert f"no record: {expected}" in remark
     assert 'the answer begins \'{"error": "internal"' in remark
@@ -72,4 +72,4 @@ def test_a_record_is_kept_whatever_its_timestamp_looks_like(tmp_path: Path) -> N
     times = {number: message.instance.date_completed for number, message in followed.records.items()}
     assert times == dict.fromkeys(range(1, odd), WHEN.timestamp()) | {odd: None, never: None}
     assert all(number > never for number in followed.missed)
-    assert "expected a date or Unix time before 2106; kept without it" in followed.status.remarks["success"]
+    assert "expected a date or Unix time before 2106; kept without it" in followed.report.facts.remarks["success"]

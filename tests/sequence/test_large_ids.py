@@ -42,7 +42,7 @@ def test_the_last_of_all_ids_is_stored_like_any_other_and_the_crawl_stays_there(
         followed = follow(tmp_path, says, 200.0, GIVEN, begin=LARGEST_ID - 5)
 
         assert sorted(followed.records) == list(range(LARGEST_ID - 5, LARGEST_ID + 1))
-        assert (followed.status.cursor, followed.missed) == (LARGEST_ID + 1, {})
+        assert (followed.report.facts.cursor, followed.missed) == (LARGEST_ID + 1, {})
     assert called("status", str(tmp_path)).code == 0
 
 
@@ -54,4 +54,4 @@ def test_near_the_last_of_all_ids_nothing_beyond_it_is_asked(tmp_path: Path) -> 
     followed = follow(tmp_path, says, 200.0, GIVEN, begin=LARGEST_ID - 310)
 
     assert len(followed.records) == 10
-    assert followed.status.at_head
+    assert followed.report.facts.at_head

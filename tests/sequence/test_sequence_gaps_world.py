@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from game_crawl import SMALL, GameCrawl, game, play, schedule
 
-from sanderling.observe.metrics_sequence import SequenceReadings, StoreReadings
 from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.worlds.game import Game
@@ -111,18 +110,18 @@ class Passed:
 
     hole: Hole
     crawled: GameCrawl
-    seen: list[tuple[SequenceReadings, int]] = field(default_factory=list)
+    seen: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
 def passed(tmp_path_factory: pytest.TempPathFactory) -> Passed:
     hole, rules = with_hole(10_000, rate=5.0)
-    seen: list[tuple[SequenceReadings, int]] = []
+    seen: list[tuple[int, int, int]] = []
 
     async def script(crawled: GameCrawl) -> None:
         async def look() -> None:
             while True:
-                seen.append((crawled.system.readings(StoreReadings()), crawled.network.inflight))
+                seen.append((crawled.system.inflight, crawled.system.workers, crawled.network.inflight))
                 await crawled.true.sleep(0.2)
 
         await crawled.run(200, look())
@@ -186,8 +185,8 @@ def test_flaw_e_the_last_id_before_a_gap_is_not_missed(passed: Passed) -> None:
 
 
 def test_flaw_f_probes_are_in_flight_like_all_others_and_no_more_than_there_are_workers(passed: Passed) -> None:
-    assert all(readings.inflight >= inflight for readings, inflight in passed.seen)
-    assert all(readings.inflight <= readings.workers <= SMALL.scale.workers for readings, _ in passed.seen)
+    assert all(counted >= inflight for counted, _, inflight in passed.seen)
+    assert all(counted <= workers <= SMALL.scale.workers for counted, workers, _ in passed.seen)
 
 
 def test_flaw_g_a_gap_of_10_000_ids_is_passed_in_two_minutes_and_costs_few_requests(passed: Passed) -> None:

@@ -23,8 +23,10 @@ from service_crawl import (
     status_with,
 )
 
+from sanderling.observe.report import Report
+from sanderling.sequence.report import SequenceFacts
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import published
+from sanderling.stores.status_file import read_status
 from sanderling.worlds.game import Game, GameRules
 from sanderling.worlds.game_answers import TROUBLED, GameAnswer
 
@@ -37,9 +39,9 @@ def own(rabbitmq: str, postgres: str) -> Iterator[Own]:
 
 async def assert_stored_once(own: Own, game: Game, out: Path) -> int:
     """All raids of which the crawl in `out` knows; how many these are."""
-    status = published(out)
+    status = read_status(out, Report[SequenceFacts])
     assert status is not None
-    raids = raids_in(game, game.first, status.next)
+    raids = raids_in(game, game.first, status.facts.next)
     await own.stores_at_least(len(raids))
     assert await own.tables() == expected(game, raids)
     return len(raids)
@@ -55,13 +57,12 @@ def test_without_its_broker_a_crawl_says_so_and_waits_and_loses_nothing(own: Own
                 wire.cut()
                 # A broker that is slow may have failed us before; two failures in a row are of the cut.
                 failed = before.publish_failures + 2
-                gone = await status_with(out, lambda status: status.trouble and status.publish_failures >= failed)
+                gone = await status_with(out, lambda status: status.queue_trouble and status.publish_failures >= failed)
                 still = await status_with(out, lambda status: status.publish_failures >= gone.publish_failures + 1)
                 wire.mend()
                 done = await finished(crawling)
 
-            assert "RabbitMQ" in gone.trouble
-            assert (gone.doing, gone.running) == ("waiting for the queue", True)
+            assert "RabbitMQ" in gone.queue_trouble
             assert still.cursor == gone.cursor, "what is not in the queue has no fate"
             assert wire.turned_away > 0
             assert "Traceback" not in done.err

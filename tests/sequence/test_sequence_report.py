@@ -1,4 +1,4 @@
-"""What a crawl of ids reports, from its status."""
+"""What a crawl of ids reports, ."""
 
 from typing import Any
 
@@ -6,23 +6,22 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sequence_statuses import DECISION, STATUS, status
+from known_reports import SEQUENCE, sequence, standing
 
+from sanderling.engine.host_report import Standing
 from sanderling.observe.report import (
-    MOST_LISTED,
     AtFault,
     HostCondition,
-    HostReport,
     Report,
     Severity,
     Trouble,
     WorkCounts,
 )
-from sanderling.sequence.report import SequenceFacts, report
+from sanderling.sequence.report import SequenceFacts
 
 
 def test_a_crawl_reports_what_it_did() -> None:
-    made = report(STATUS)
+    made = SEQUENCE
 
     assert (made.system, made.process.paused, made.troubles) == ("sequence", False, ())
     assert made.doing == "catching up, 5,500 ids behind; 50 workers"
@@ -32,45 +31,33 @@ def test_a_crawl_reports_what_it_did() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "state", "trouble", "at_fault"),
+    ("facts", "at", "state", "trouble", "at_fault"),
     [
-        ({}, HostCondition.GOING, "", None),
-        ({"limiter": None}, HostCondition.GOING, "", None),
-        ({"waiting": 0, "inflight": 0, "running": False}, HostCondition.DONE, "", None),
-        ({"trouble": "connection refused"}, HostCondition.GOING, "", None),  # that is the queue's
-        ({"available": False}, HostCondition.FAILING, "bungie says that it is switched off", AtFault.HOST),
+        ({}, None, HostCondition.GOING, "", None),
+        ({}, standing(), HostCondition.GOING, "", None),  # before the first request
+        ({"waiting": 0, "inflight": 0}, standing(process={"running": False}), HostCondition.DONE, "", None),
+        ({"queue_trouble": "connection refused"}, None, HostCondition.GOING, "", None),  # that is the queue's
+        ({"available": False}, None, HostCondition.FAILING, "bungie says that it is switched off", AtFault.HOST),
     ],
 )
 def test_its_host_has_its_state_and_the_reason(
-    changes: dict[str, Any], state: HostCondition, trouble: str, at_fault: AtFault | None
+    facts: dict[str, Any], at: Standing | None, state: HostCondition, trouble: str, at_fault: AtFault | None
 ) -> None:
-    of = status(**changes)
+    (host,) = sequence(at, **facts).hosts
 
-    assert report(of).hosts == (
-        HostReport(
-            host="stats.bungie.example",
-            state=state,
-            waiting=of.waiting,
-            in_flight=of.inflight,
-            trouble=trouble,
-            at_fault=at_fault,
-            requests=0 if of.limiter is None else 519,
-            refused=0 if of.limiter is None else 1,
-            latency=None if of.limiter is None else 0.16,
-            why="" if of.limiter is None else "growing",
-        ),
-    )
+    assert (host.host, host.state, host.trouble, host.at_fault) == ("stats.example", state, trouble, at_fault)
+    assert (host.requests, host.refused) == ((519, 1) if at is None else (0, 0))
 
 
 def test_troubles_are_said_in_words() -> None:
-    of = status(
+    made = sequence(
         available=False,
-        trouble="connection refused",
+        queue_trouble="connection refused",
         queue={"dead": 3},
         remarks={"error": "of 7: a list, expected a map"},
     )
 
-    assert report(of).troubles == (
+    assert made.troubles == (
         Trouble(Severity.ERROR, "the queue takes nothing: connection refused"),
         Trouble(Severity.ERROR, "3 records could not be stored; see: sanderling dead list DIR"),
         Trouble(Severity.WARNING, "bungie says that it is switched off"),
@@ -79,10 +66,10 @@ def test_troubles_are_said_in_words() -> None:
 
 
 def test_a_crawl_says_where_it_is_and_what_became_of_it() -> None:
-    made = report(STATUS)
+    made = SEQUENCE
 
     assert dict(made.lines) == {
-        "api": "bungie at stats.bungie.example",
+        "api": "bungie at stats.example",
         "ids": "all below 16,000,000,500 have their fate; the head is 5,500 ids ahead",
         "why": "catch_up: 135 s behind: 25 workers become 50.",
         "answers": "490 records, 20 wanted, 2.0 % not found, 2 failed, 1 refused, 3 hidden",
@@ -93,22 +80,12 @@ def test_a_crawl_says_where_it_is_and_what_became_of_it() -> None:
     assert [(each.label, each.value) for each in made.activity] == [("lag", 135.0), ("workers", 50)]
 
 
-def test_of_many_decisions_the_last_are_reported() -> None:
-    decisions = tuple(msgspec.structs.replace(DECISION, workers=number) for number in range(3 * MOST_LISTED))
-
-    shown = report(status(decisions=decisions)).facts.decisions
-
-    assert [each.workers for each in shown] == list(range(2 * MOST_LISTED, 3 * MOST_LISTED))
-
-
 COUNTS = st.dictionaries(st.text(max_size=5) | st.sampled_from(["error", "success"]), st.integers(0, 10**9), max_size=5)
 CHANGES = st.fixed_dictionaries(
     {},
     optional={
-        "running": st.booleans(),
-        "paused": st.booleans(),
         "available": st.booleans(),
-        "trouble": st.text(max_size=2000),
+        "queue_trouble": st.text(max_size=2000),
         "lag": st.none() | st.floats(0, 1e9),
         "behind": st.none() | st.integers(0, 10**9),
         "waiting": st.integers(0, 10**9),
@@ -116,21 +93,38 @@ CHANGES = st.fixed_dictionaries(
         "answers": COUNTS,
         "missed": COUNTS,
         "queue": st.none() | COUNTS,
-        "store": st.none(),
-        "limiter": st.none(),
+        "stored": st.none(),
     },
 )
 
 
-@given(CHANGES)
-def test_a_report_agrees_with_its_status_and_comes_back_from_json(changes: dict[str, Any]) -> None:
-    of = status(**changes)
+@pytest.mark.parametrize(
+    ("changes", "doing"),
+    [
+        ({"lag": 5.0}, "following the head"),
+        ({"lag": 60.0}, "catching up"),
+        ({"lag": None, "behind": 6000, "head_rate": 60.0}, "catching up"),
+        ({"lag": None, "behind": 60, "head_rate": 60.0}, "following the head"),
+        ({"lag": None, "behind": None, "head_rate": None}, "following the head"),
+        ({"looking": True}, "looking for what is ahead"),
+        ({"looking": True, "at_head": True}, "waiting at the head"),
+        ({"queue_trouble": "no broker", "at_head": True}, "waiting for the queue"),
+        ({"available": False, "queue_trouble": "no broker"}, "waiting: the API is switched off"),
+    ],
+)
+def test_it_is_at_one_thing(changes: dict[str, Any], doing: str) -> None:
+    assert sequence(**changes).doing.startswith(doing)
 
-    made = report(of)
 
-    assert (made.process.paused, made.set_aside, made.work.waiting) == (of.paused, 0, of.waiting)
-    assert made.work.asked >= max(of.asked, made.work.failed)
-    assert [each.host for each in made.hosts] == [of.host]
-    assert (made.hosts[0].at_fault is AtFault.HOST) is (not of.available)
+@given(CHANGES, st.fixed_dictionaries({"running": st.booleans(), "paused": st.booleans()}))
+def test_a_report_agrees_with_its_facts_and_comes_back_from_json(
+    changes: dict[str, Any], process: dict[str, Any]
+) -> None:
+    made = sequence(standing(*SEQUENCE.hosts, process=process), **changes)
+
+    assert made.process.paused is process["paused"]
+    assert made.work.asked >= max(made.facts.asked, made.work.failed)
+    assert [each.host for each in made.hosts] == [made.facts.host]
+    assert (made.hosts[0].at_fault is AtFault.HOST) is (not made.facts.available)
     assert made.doing
     assert msgspec.json.decode(msgspec.json.encode(made), type=Report[SequenceFacts]) == made

@@ -164,7 +164,7 @@ def test_25_bad_ids_in_a_row_close_the_host_and_what_is_known_to_be_good_opens_i
     assert {followed.missed[number] for number in bad} == {Reason.ERROR}
     # And the cursor has not waited for them for longer than it should.
     first = min(at for at, number in followed.asked if number in bad)
-    assert followed.status.cursor > max(bad)
+    assert followed.report.facts.cursor > max(bad)
     tries = [at for at, number in followed.asked if number == 200 and at < first + LONGEST]
     assert 3 <= len(tries) <= 5
 
@@ -206,7 +206,7 @@ def test_a_probe_that_fails_is_asked_as_any_id_that_fails_and_counts_as_missing_
     asked = [at for at, number in followed.asked if number == last + 1]
     assert len(asked) < 20
     assert len(followed.records) == last
-    assert followed.status.probes["missing"] > 100
+    assert followed.report.facts.probes > 100
 
 
 OFF = TimeSpan(100.0, 600.0)
@@ -251,7 +251,7 @@ def test_up_to_the_last_id_that_is_wanted_and_none_beyond(tmp_path: Path) -> Non
     followed = follow(tmp_path, lambda number, _: record(number), 60.0, UNDATED, until=50)
 
     assert max(number for _, number in followed.asked) == 50
-    assert followed.status.cursor == 51
+    assert followed.report.facts.cursor == 51
 
 
 def test_ids_beyond_are_asked_where_only_they_can_tell_why_the_last_are_not_there(tmp_path: Path) -> None:
@@ -261,5 +261,5 @@ def test_ids_beyond_are_asked_where_only_they_can_tell_why_the_last_are_not_ther
     followed = follow(tmp_path, ends, 30.0, UNDATED, until=50)
 
     assert max(number for _, number in followed.asked) > 50
-    assert followed.status.at_head
-    assert followed.status.cursor == 41
+    assert followed.report.facts.at_head
+    assert followed.report.facts.cursor == 41

@@ -24,8 +24,8 @@ def test_a_record_over_the_limit_of_the_queue_is_one_dead_letter_on_each_start(t
 
         assert sorted(followed.records) == [number for number in range(1, 13) if number != HUGE]
         assert HUGE not in followed.missed
-        assert followed.status.cursor > HUGE
-        assert followed.status.trouble == ""
+        assert followed.report.facts.cursor > HUGE
+        assert followed.report.texts() == ()
 
     listed = called("dead", "list", str(tmp_path), "--json")
     (dead,) = map(json.loads, listed.out.splitlines())

@@ -7,23 +7,27 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fake_polling import STATUS
+from known_reports import PAGES
 
-from sanderling.polling.status import PollingStatus
+from sanderling.observe.report import Report
+from sanderling.pages.report import PagesFacts
 from sanderling.stores.process_identity import ProcessIdentity, has_ended, own_process
-from sanderling.stores.status_file import is_running, read_status, write_status
+from sanderling.stores.status_file import is_running, read_status
 from sanderling.web.house import Reader
 
 pytestmark = pytest.mark.skipif(own_process() is None, reason="only Linux says when a process began")
 
 PROGRAM = """
-import msgspec, os, sys, time
+import msgspec, sys, time
 from pathlib import Path
-from sanderling.polling.status import PollingStatus
+from sanderling.engine.host_report import this_process
+from sanderling.observe.report import Report
+from sanderling.pages.report import PagesFacts
 from sanderling.stores.status_file import write_status
 
-status = msgspec.json.decode(sys.argv[2], type=PollingStatus)
-write_status(Path(sys.argv[1]), msgspec.structs.replace(status, pid=os.getpid()))
+report = msgspec.json.decode(sys.argv[2], type=Report[PagesFacts])
+own = this_process(100.0, report.process.wall, running=True, paused=False)
+write_status(Path(sys.argv[1]), msgspec.structs.replace(report, process=own))
 print("written", flush=True)
 time.sleep(600)
 """
@@ -31,23 +35,24 @@ time.sleep(600)
 
 def test_one_that_was_killed_does_not_run_whatever_it_said_a_moment_ago(tmp_path: Path) -> None:
     child = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-c", PROGRAM, str(tmp_path), msgspec.json.encode(STATUS).decode()], stdout=subprocess.PIPE
+        [sys.executable, "-c", PROGRAM, str(tmp_path), msgspec.json.encode(PAGES).decode()], stdout=subprocess.PIPE
     )
     with child:
         assert child.stdout is not None
         child.stdout.readline()
-        found = read_status(tmp_path, PollingStatus)
+        found = read_status(tmp_path, Report[PagesFacts])
         assert found is not None
         system = Reader(tmp_path.parent).system(tmp_path)
         assert system is not None
         wall = system.stamp.changed / 1e9
-        alive = is_running(found, STATUS.wall)
+        alive = is_running(found.process, PAGES.process.wall)
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie then
-        killed = is_running(found, STATUS.wall)
+        killed = is_running(found.process, PAGES.process.wall)
 
     assert (alive, killed) == (True, False)
-    assert msgspec.structs.replace(found, process=None, pid=STATUS.pid) == STATUS
+    assert found.process.pid == child.pid
+    assert msgspec.structs.replace(found, process=PAGES.process) == PAGES
     assert not system.running(wall)
 
 
@@ -62,12 +67,3 @@ def test_who_has_its_number_later_is_not_taken_for_it() -> None:
 @pytest.mark.parametrize("process", [None, ProcessIdentity("another boot", "1")])
 def test_of_another_machine_nothing_is_known(process: ProcessIdentity | None) -> None:
     assert not has_ended(2**22, process)
-
-
-def test_a_status_of_somebody_else_is_not_signed_by_us(tmp_path: Path) -> None:
-    write_status(tmp_path, STATUS)
-
-    found = read_status(tmp_path, PollingStatus)
-
-    assert found is not None
-    assert found.process is None

@@ -16,7 +16,7 @@ from near_tests import PACKAGE, TESTS
         (PACKAGE / "stores" / "durable.py", "stores/test_durable.py"),  # by its name
         (PACKAGE / "events" / "sink.py", "events/test_consume.py"),  # nobody imports it: through its system
         (TESTS / "stores" / "frontier_play.py", "stores/test_frontier.py"),  # what tests share
-        (TESTS / "flow" / "test_desk.py", "flow/test_desk.py"),  # itself
+        (TESTS / "stores" / "test_durable.py", "stores/test_durable.py"),  # itself
     ],
     ids=lambda each: Path(each).stem,
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dashboard_house import Quick
-from house_statuses import ALL, changed, put
+from known_reports import ALL, changed, put
 from playwright.sync_api import ConsoleMessage, Locator, Page, Request, expect
 
 from sanderling.web.access import Token

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dashboard_browser import SECONDS, USUAL, Opened, Watched, beside, served
 from dashboard_fake import FakeHouse, fake_dashboard
-from house_statuses import changed, many_hosts, put
+from known_reports import changed, many_hosts, put
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 HOSTS = 10_000

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
-from house_statuses import EVENTS, POLLING, changed, put
+from known_reports import EVENTS, POLLING, changed, put
 from multidict import CIMultiDictProxy
 from yarl import URL
 

@@ -10,16 +10,17 @@ from random import Random
 from typing import Any, cast
 
 import aiohttp
-import fake_events
 import msgspec
+from known_reports import EVENTS as REPORT
 from msgspec import Struct
 from polling_house import TOKEN, Answer
 from yarl import URL
 
 from sanderling.clock import SystemClock
 from sanderling.events.modes import Modes, read_modes, write_modes
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.executor import in_threads
+from sanderling.observe.report import Report
 from sanderling.stores.analytics import (
     AnalyticsBatch,
     CommentRow,
@@ -253,14 +254,14 @@ class FakeControl:
 
     def __init__(self) -> None:
         self.parts = {"database": "ok", "objects": "ok", "queue": "ok"}
-        self.now: EventsStatus | None = fake_events.STATUS
+        self.now: Report[EventsFacts] | None = REPORT
         self.switched = Modes()
         self.trouble: Exception | None = None
 
     async def health(self) -> Mapping[str, str]:
         return self.parts
 
-    async def status(self) -> EventsStatus | None:
+    async def status(self) -> Report[EventsFacts] | None:
         return self.now
 
     async def modes(self) -> Modes:

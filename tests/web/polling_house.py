@@ -8,15 +8,16 @@ from typing import Any, cast
 
 import aiohttp
 import msgspec
-from fake_polling import status
+from known_reports import polling
 from yarl import URL
 
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock, SystemClock
+from sanderling.observe.report import Report
 from sanderling.polling.change_feed import ChangeFeed
 from sanderling.polling.control import Ingested
+from sanderling.polling.report import PollingFacts
 from sanderling.polling.settings import Keys, PollingSetting
-from sanderling.polling.status import PollingStatus
 from sanderling.stores.documents import SourceRow, Value
 from sanderling.stores.polling import ChangeSpan, Field, Op, PollingStoreError, PollingTarget, Query, RowChange
 from sanderling.web.access import Token
@@ -168,8 +169,8 @@ class FakeControl:
         self._check()
         return await self.store.changes(after, most)
 
-    def status(self) -> PollingStatus:
-        return status(running=self.running, store_trouble=self.store_trouble, newest=self.feed.newest)
+    def status(self) -> Report[PollingFacts]:
+        return polling(running=self.running, store_trouble=self.store_trouble, newest=self.feed.newest)
 
 
 def _place(target: PollingTarget) -> tuple[float, int]:

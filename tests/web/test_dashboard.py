@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from dashboard_house import TOKEN, Answer, Dashboard, dashboard, polled, queued, watching
-from house_statuses import ALL, EVENTS, HOSTILE, PAGES, POLLING, changed, many_hosts, put
+from known_reports import ALL, EVENTS, HOSTILE, PAGES, POLLING, changed, many_hosts, put
 from looping import in_loop
 
 from sanderling.clock import SystemClock
@@ -71,7 +71,7 @@ async def events(house: Dashboard, number: int) -> list[tuple[str, str, Any]]:
 
 @in_loop
 async def test_the_stream_tells_the_house_and_then_ticks(tmp_path: Path) -> None:
-    put(a_home(tmp_path) / "hostile", msgspec.structs.replace(POLLING, current=HOSTILE, problems=(HOSTILE,)))
+    put(a_home(tmp_path) / "hostile", changed(POLLING, current=HOSTILE, problems=(HOSTILE,)))
     async with dashboard(tmp_path) as house:
         told = await events(house, 3)
 
@@ -143,10 +143,10 @@ async def test_ten_thousand_hosts_are_searched_sorted_and_paged(tmp_path: Path) 
         every = (await house.ask("GET", "/api/hosts?search=b.example")).data
         last = (await house.ask("GET", "/api/hosts?offset=1000000")).data
 
-    by_rate = sorted(status.hosts, key=lambda each: (-each.view.rate, each.view.host))
+    by_rate = sorted(status.hosts, key=lambda each: (-each.rate, each.host))
     assert (first["total"], first["matching"], len(first["hosts"])) == (10_000, 10_000, 100)
-    assert [each["host"] for each in first["hosts"]] == [each.view.host for each in by_rate[:100]]
-    assert [each["host"] for each in third["hosts"]] == [each.view.host for each in by_rate[200:300]]
+    assert [each["host"] for each in first["hosts"]] == [each.host for each in by_rate[:100]]
+    assert [each["host"] for each in third["hosts"]] == [each.host for each in by_rate[200:300]]
     assert [each["host"] for each in found["hosts"]] == [f"host-{number:05}.example" for number in range(9900, 10_000)]
     assert [(each["system"], each["host"]) for each in every["hosts"]] == [("pages", "b.example")]
     assert (last["total"], last["hosts"]) == (10_002, [])

@@ -7,7 +7,7 @@ from typing import Any
 
 from dashboard_browser import Opened, choose, panel, served
 from dashboard_fake import FakeHouse
-from house_statuses import ALL, PAGES, changed, put
+from known_reports import ALL, PAGES, changed, put
 from playwright.sync_api import expect
 
 pytest_plugins = ["dashboard_fixtures"]

@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,11 +10,8 @@ import pytest
 from dashboard_browser import Opened, a_home, beside, choose, is_marked, mark, panel, served
 from dashboard_fake import FakeHouse, fake_dashboard
 from dashboard_house import TOKEN
-from fake_polling import VIEW
-from house_statuses import ALL, PAGES, changed, put
+from known_reports import ALL, PAGES, changed, host, put
 from playwright.sync_api import Page, expect
-
-from sanderling.engine.host_report import HostStatus
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -59,8 +55,8 @@ def test_an_empty_home_says_what_to_run_and_fills_by_itself(opened: Opened, tmp_
 
 
 def test_what_strangers_wrote_is_text(opened: Opened, tmp_path: Path) -> None:
-    host = HostStatus(replace(VIEW, host=HOSTILE, state="open", why=HOSTILE), 1, HOSTILE)
-    put(tmp_path / HOSTILE.replace("/", ""), changed(PAGES, wall=time.time(), hosts=(host,), counts={HOSTILE: 3}))
+    found = host(HOSTILE, 1, HOSTILE, state="open", why=HOSTILE)
+    put(tmp_path / HOSTILE.replace("/", ""), changed(PAGES, wall=time.time(), hosts=(found,), counts={HOSTILE: 3}))
     with served(tmp_path) as url:
         page = opened(url)
 

@@ -9,7 +9,7 @@ from typing import Any
 from dashboard_browser import Opened, beside, choose, panel, served
 from dashboard_fake import FakeHouse, fake_dashboard
 from dashboard_house import PID, polled, queued
-from house_statuses import ALL, PAGES, changed, many_hosts, put
+from known_reports import ALL, PAGES, changed, many_hosts, put
 from playwright.sync_api import Route, expect
 
 HOSTS = 10_000
@@ -21,9 +21,7 @@ pytest_plugins = ["dashboard_fixtures"]
 
 
 def test_ten_thousand_hosts_scroll_in_a_small_page(opened: Opened, many: tuple[Path, str]) -> None:
-    ordered = [
-        each.view.host for each in sorted(many_hosts(HOSTS).hosts, key=lambda each: (-each.view.rate, each.view.host))
-    ]
+    ordered = [each.host for each in sorted(many_hosts(HOSTS).hosts, key=lambda each: (-each.rate, each.host))]
     page = opened(many[1])
     window, rows = page.locator(".window"), page.locator(".hosts tbody tr")
     window.scroll_into_view_if_needed()

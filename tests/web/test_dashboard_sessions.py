@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aiohttp
 from dashboard_house import NAME, TOKEN, Dashboard, Quick, dashboard, watching
-from house_statuses import PAGES, put
+from known_reports import PAGES, put
 from looping import in_loop
 from structlog.testing import capture_logs
 

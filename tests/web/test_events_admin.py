@@ -14,7 +14,7 @@ from events_house import (
     events_house,
     is_enveloped,
 )
-from fake_events import STATUS
+from known_reports import EVENTS as REPORT
 from looping import in_loop
 from structlog.testing import capture_logs
 
@@ -35,7 +35,7 @@ async def test_the_status_is_shown_as_other_processes_see_it() -> None:
     async with events_house() as opened:
         answer = await opened.ask("GET", f"{EVENTS}/status")
 
-    assert answer.data["data"] == as_json(STATUS)
+    assert answer.data["data"] == as_json(REPORT)
     assert is_enveloped(answer)
 
 

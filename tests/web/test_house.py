@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from house_statuses import ALL, PAGES, POLLING, WALL, changed, put
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from known_reports import ALL, EVENTS, PAGES, POLLING, WALL, changed, put
 
 from sanderling.stores.control_file import Control, write_control
 from sanderling.stores.status_file import SILENT
@@ -33,7 +33,7 @@ def test_every_system_is_read_as_what_it_is(tmp_path: Path) -> None:
     for name, status in ALL.items():
         put(tmp_path / name, status)
 
-    read = {each.name: (each.system, each.status) for each in Reader(tmp_path).read()}
+    read = {each.name: (each.system, each.report) for each in Reader(tmp_path).read()}
 
     assert read == {name: (name, status) for name, status in ALL.items()}
 
@@ -47,7 +47,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
     read = Reader(home).read()
 
-    assert [(each.name, each.status) for each in read] == [("system", None)]
+    assert [(each.name, each.report) for each in read] == [("system", None)]
     assert "makes no sense" in read[0].trouble
 
 
@@ -74,7 +74,7 @@ def test_a_file_is_read_again_only_when_it_was_written_again(tmp_path: Path) -> 
     third = reader.read()[0]
 
     assert first is second
-    assert (getattr(first.status, "waiting", 0), getattr(third.status, "waiting", 0)) == (30, 31)
+    assert [each.report and each.report.work.waiting for each in (first, third)] == [30, 31]
 
 
 def test_what_people_want_of_a_system_is_read_as_well_and_again_when_it_changes(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
     other, pages = Reader(tmp_path).read()
 
     assert "it is no file" in other.trouble
-    assert pages.status == PAGES
+    assert pages.report == PAGES
     assert "is no file" in pages.control_trouble
 
 
@@ -140,22 +140,35 @@ def test_a_broken_status_is_a_system_with_a_trouble(tmp_path: Path, what: str) -
 
     broken, pages = Reader(tmp_path).read()
 
-    assert (broken.system, broken.status) == ("unknown", None)
+    assert broken.report is None
     assert broken.trouble
     assert len(broken.trouble) <= house.LONGEST
-    assert pages.status == PAGES
+    assert pages.report == PAGES
 
 
-def test_a_status_of_another_version_is_known_by_its_system(tmp_path: Path) -> None:
-    document = {"system": "polling", "wall": WALL, "pid": 7, "running": True, "paused": True}
+def test_a_report_with_other_facts_is_known_by_its_system(tmp_path: Path) -> None:
+    document = msgspec.to_builtins(POLLING) | {"facts": {"of": "another version"}}
     (tmp_path / "status.json").write_text(json.dumps(document))
 
     found = Reader(tmp_path).read()[0]
 
-    assert (found.name, found.system, found.status) == (".", "polling", None)
-    assert found.said is not None
-    assert found.said.pid == 7
+    assert (found.name, found.system, found.report) == (".", "polling", None)
+    assert found.process == POLLING.process
     assert "missing required field" in found.trouble
+
+
+def test_each_process_of_a_folder_is_found(tmp_path: Path) -> None:
+    put(tmp_path / "events", changed(EVENTS, pid=1))
+    put(tmp_path / "events", changed(EVENTS, pid=2), name="status-2.json")
+    reader = Reader(tmp_path)
+
+    first, second = reader.read()
+
+    assert [(each.name, each.process and each.process.pid) for each in (first, second)] == [
+        ("events", 1),
+        ("events:2", 2),
+    ]
+    assert all(one is other for one, other in zip(reader.read(), (first, second), strict=True)), "nothing is read twice"
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from dashboard_house import NAME, PID, TOKEN, dashboard, polled, queued
-from house_statuses import EVENTS, HOSTILE, PAGES, POLLING, REPOS, SEQUENCE, changed, many_hosts, put
+from known_reports import EVENTS, HOSTILE, PAGES, POLLING, REPOS, SEQUENCE, changed, many_hosts, put
 from looping import in_loop
 
 from sanderling.events.modes import Modes, read_modes

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from dashboard_house import TOKEN, Answer, Dashboard, dashboard, polled, queued
-from house_statuses import HOSTILE, JOBS, PAGES, REPOS, SEQUENCE, put
+from known_reports import HOSTILE, JOBS, PAGES, REPOS, SEQUENCE, put
 from looping import in_loop
 
 from sanderling.clock import SystemClock

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from dashboard_house import dashboard
-from house_statuses import PAGES, put
+from known_reports import PAGES, put
 from looping import in_loop
 
 from sanderling.stores.durable import FolderError

@@ -9,8 +9,9 @@ from looping import in_loop
 from polling_house import TROUBLE, WALL, Answer, FakeControl, House, a_target, house
 from structlog.testing import capture_logs
 
+from sanderling.observe.report import Report
 from sanderling.polling.discovery import DiscoveryError
-from sanderling.polling.status import PollingStatus
+from sanderling.polling.report import PollingFacts
 from sanderling.stores.documents import SourceRow
 from sanderling.stores.polling import PollingStoreError, PollingTarget, Query
 from sanderling.web.access import SAFE_HEADERS
@@ -446,7 +447,7 @@ async def test_the_status_is_that_of_polling() -> None:
     async with house() as opened:
         answer = await opened.ask("GET", "/status")
 
-    assert msgspec.json.decode(answer.body, type=PollingStatus) == opened.control.status()
+    assert msgspec.json.decode(answer.body, type=Report[PollingFacts]) == opened.control.status()
 
 
 EVERY_WAY: list[tuple[str, str, Any]] = [

@@ -1,5 +1,9 @@
 """How a command says that it cannot go on."""
 
+from pathlib import Path
+
+from sanderling.words import printable
+
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
 
@@ -9,3 +13,8 @@ class CommandError(Exception):
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
         self.code = code
+
+
+def not_begun(what: str, folder: Path | str, flag: str, begin: str) -> CommandError:
+    """That there is nothing to tell of: `what` never was in the folder, which `flag` names."""
+    return CommandError(printable(f"{what} in {folder}; choose another folder with {flag}, or begin: {begin}"), code=2)

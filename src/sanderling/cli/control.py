@@ -65,7 +65,7 @@ def system_in(folder: Path) -> Found:
     """The system of a folder, called by the folder. Raises CommandError."""
     here = folder.absolute()
     found = Reader(here.parent).system(here)
-    if found is None or found.said is None:
+    if found is None or found.process is None:
         there = f"it has no {FILE}" if folder.is_dir() else "it is not there"
         why = there if found is None else found.trouble
         expected = "expected the folder that --out of a system names"

@@ -13,11 +13,10 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.flags import ReachFlags
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import run
-from sanderling.cli.options import DEFAULT, Options, expose, observe
+from sanderling.cli.options import DEFAULT, Options, expose_limiter, observe
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.observe.metrics import LimiterMetrics
 from sanderling.redact import redact_url
 from sanderling.task import Task
 
@@ -92,7 +91,7 @@ async def _fetch_all(
         shown = {name: getattr(line, name) for name in FetchLine.__slots__}
         print(jsonlib.dumps(shown) if as_json else line.text(), flush=True)
 
-    async with observe(options, expose(LimiterMetrics, limiter.snapshot)), http, asyncio.TaskGroup() as group:
+    async with observe(options, expose_limiter(limiter)), http, asyncio.TaskGroup() as group:
         fetcher = Fetcher(http, limiter)
         for task in tasks:
             group.create_task(one(task, fetcher))

@@ -28,7 +28,7 @@ def standing(system: System, wall: float, *, silent: bool = False) -> str:
 
 def is_silent(found: Found, wall: float) -> bool:
     """Whether it fell silent without having said that it ended: it was killed, or it hangs."""
-    return found.said is not None and found.said.running and not found.running(wall)
+    return found.process is not None and found.process.running and not found.running(wall)
 
 
 def flowing(system: System) -> str:

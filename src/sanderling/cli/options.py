@@ -2,12 +2,11 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Self
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -15,14 +14,15 @@ from prometheus_client import CollectorRegistry
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.flags import SETTING
+from sanderling.engine.limiter_metrics import TOP_HOSTS, limiter_metrics
 from sanderling.limit import Limiter
 from sanderling.observe import logs
+from sanderling.observe.metric import Metric
 from sanderling.observe.metrics import (
     LOOPBACK,
-    TOP_HOSTS,
     BindError,
     Exposition,
-    LimiterMetrics,
+    Metrics,
     PortError,
     on_loop,
     serve,
@@ -31,8 +31,6 @@ from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import WholeQueue
 from sanderling.words import parse_size
-
-T = TypeVar("T")
 
 
 @Parameter(name="*")
@@ -132,14 +130,14 @@ def serve_dashboard(
 Show = Callable[[CollectorRegistry, asyncio.AbstractEventLoop], object]
 
 
-def expose(metrics: Callable[[CollectorRegistry, Callable[[], T]], object], take: Callable[[], T]) -> Show:
-    """Make these metrics of what `take` returns; it is called in the event loop."""
-    return lambda registry, loop: metrics(registry, on_loop(loop, take))
+def expose(take: Callable[[], Iterable[Metric]]) -> Show:
+    """Show the metrics that `take` returns; it is called in the event loop, and so are they made there."""
+    return lambda registry, loop: Metrics(registry, on_loop(loop, lambda: list(take())))
 
 
 def expose_limiter(limiter: Limiter) -> Show:
     """Make the metrics of a limiter, its busiest hosts with them."""
-    return expose(LimiterMetrics, partial(limiter.snapshot, TOP_HOSTS))
+    return expose(lambda: limiter_metrics(limiter.snapshot(TOP_HOSTS)))
 
 
 @asynccontextmanager

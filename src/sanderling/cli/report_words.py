@@ -1,6 +1,7 @@
 """A report in words: the lines that `status`, `top` and every screen share. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 
 from sanderling.observe.rates import Rates, Run
 from sanderling.observe.report import (
@@ -11,19 +12,34 @@ from sanderling.observe.report import (
     AnyReport,
     HostCondition,
     HostReport,
+    Process,
     Severity,
     Trouble,
 )
-from sanderling.words import duration
+from sanderling.stores.status_file import age, is_gone, is_running
+from sanderling.words import clock_face, duration
 
 NAME = 10  # columns of what a line is about
-MOST_HOSTS = 5
+MOST_HOSTS = MOST_EVENTS = 5
 FLOW = (ASKED, ALLOWED, KEPT, FAILED)
 FINE = (HostCondition.GOING, HostCondition.DONE)
 WORST_FIRST = (
     *(HostCondition.SET_ASIDE, HostCondition.FAILING, HostCondition.FAILED, HostCondition.THROTTLED),
     *(HostCondition.SLOW, HostCondition.FLAKY, HostCondition.CAPPED, HostCondition.GOING, HostCondition.DONE),
 )
+
+
+def state(process: Process, wall: float) -> str:
+    """Whether it runs, in words."""
+    since = age(process, wall)
+    if is_running(process, wall):
+        then = "now" if since < 2 else f"{duration(since)} ago"
+        return f"running for {clock_face(process.seconds)} as process {process.pid}, as of {then}"
+    if not process.running:
+        return f"which ended {duration(since)} ago" if since >= 2 else "which ended just now"
+    if is_gone(process):
+        return f"which was killed; it last said something {duration(since)} ago"
+    return f"which has said nothing for {duration(since)} and is not running"
 
 
 def line(name: str, text: str) -> str:
@@ -103,3 +119,5 @@ def report_lines(report: AnyReport, *, running: bool) -> Iterator[str]:
         yield line("", f"and {len(troubled) - MOST_HOSTS:,} more: see sanderling why HOST")
     for each in troubles_besides(report, troubled[:MOST_HOSTS]):
         yield line("note" if each.severity is Severity.INFO else "trouble", each.text)
+    for event in report.events[-MOST_EVENTS:]:
+        yield line(datetime.fromtimestamp(event.wall, UTC).strftime("%H:%M:%S"), event.text)

@@ -13,20 +13,22 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from sanderling.cli.loop import describe_inflight, stop_on_signals
-from sanderling.cli.options import Options, Show, disk_room, expose_limiter, observe, serve_dashboard
+from sanderling.cli.options import Options, disk_room, expose, expose_limiter, observe, serve_dashboard
 from sanderling.cli.screen import ScreenOf
 from sanderling.cli.watching import Beside, draw, follow_control, publish_status, run_beside, save_limiter
 from sanderling.executor import Executor
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
+from sanderling.observe.metrics import report_metrics
+from sanderling.observe.report import AnyReport
 from sanderling.stores.control_file import Control
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.status_file import StatusFile, write_status
 
-S = TypeVar("S")  # the status of a system
-F = TypeVar("F")  # what its screen shows
+R = TypeVar("R", bound=AnyReport)
+S = TypeVar("S")
 
 
 class RunnableSystem(Protocol):
@@ -67,16 +69,15 @@ class Ran(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shell(Generic[S, F]):
-    """What surrounds a system while it runs. `status` and `frame` take `running`, which is False at the end."""
+class Shell(Generic[R]):
+    """What surrounds a system while it runs. `report` takes `running`, which is False at the end."""
 
     folder: Path
     options: Options
-    screen: ScreenOf[F, Any]
+    screen: ScreenOf[AnyReport, Any]
     executor: Executor  # writes the files of the folder
-    status: Callable[..., S]  # for status.json
-    frame: Callable[..., F]  # for the screen
-    metrics: Show
+    report: Callable[..., R]
+    brief: Callable[..., R] | None = None  # the same with fewer hosts, where it is wanted more often
     transport: Transport[Http] | None = None  # which hosts are asked with
     claim: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)  # entered before all that is served
     contexts: Sequence[AbstractAsyncContextManager[object]] = ()  # what else is open while it runs: its API
@@ -89,13 +90,14 @@ class Shell(Generic[S, F]):
 
 
 async def run_system(
-    system: RunnableSystem, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
-) -> Ran[S]:
+    system: RunnableSystem, shell: Shell[R], run: Callable[[], Awaitable[bool | None]] | None = None
+) -> Ran[R]:
     """Run a system, or `run` in its place, until it ends or somebody stops it. Raises CommandError."""
     folder, screen, executor, transport = shell.folder, shell.screen, shell.executor, shell.transport
     file, note, room = shell.status_file, shell.screen.note, disk_room(shell.options, folder)
     write = partial(write_status, folder) if file is None else file.write
-    shows, savers = [shell.metrics], list[Beside]()
+    brief, savers = shell.brief or shell.report, list[Beside]()
+    shows = [expose(lambda: report_metrics(brief()))]
     if transport is not None:
         recall(transport.limiter, folder)
         shows.insert(0, expose_limiter(transport.limiter))
@@ -115,13 +117,13 @@ async def run_system(
             savers.append(save_limiter(transport.limiter, folder, executor))
         complete = await run_beside(
             (run or system.run)(),
-            draw(screen, shell.frame),
-            publish_status(write, shell.status),
+            draw(screen, brief),
+            publish_status(write, shell.report),
             follow_control(folder, system.control, note, room, alone=file is None or file.alone),
             *savers,
         )
-        last = shell.status(running=False)
-        screen.show(shell.frame(running=False))
+        last = shell.report(running=False)
+        screen.show(last)
         await executor(write, last)
         if transport is not None:
             await executor(keep, folder, list(transport.limiter.saving()))

@@ -1,48 +1,43 @@
 """`sanderling status`: all systems of a home, or one of them, in words or as JSON."""
 
+import json as jsonlib
 import sys
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Any
 
+import msgspec
 from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.events.status import show_events
-from sanderling.cli.home import configured, home_of, set_for
+from sanderling.cli.home import configured, home_of
 from sanderling.cli.house_words import block, ended, heading, is_silent, nothing
-from sanderling.cli.jobs.status import show_job
 from sanderling.cli.loop import run
-from sanderling.cli.pages.status import show_crawl
-from sanderling.cli.polling.status import show_polling
-from sanderling.cli.repos.progress import ArchiveFolder, show_progress
+from sanderling.cli.on_disk import ON_DISK, OnDisk
+from sanderling.cli.report_words import line, report_lines, state
 from sanderling.cli.screen import ascii_of
-from sanderling.cli.sequence.status import show_ids
 from sanderling.cli.system_folder import find_folder, system_of
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe import logs
+from sanderling.observe.report import AnyReport
+from sanderling.web.house import Found, Reader
 from sanderling.web.house_asking import Asking
 from sanderling.web.house_live import Live
 from sanderling.web.house_reach import Reach
+from sanderling.words import printable
 
-# A rate needs two statuses. They are written every second or two; whoever is late has a rate of 0.
+# A rate needs two reports. They are written every second or two; whoever is late has a rate of 0.
 PATIENCE, LOOK = 3.0, 0.1
-
-
-class Show(Protocol):
-    """How one system stands, printed."""
-
-    def __call__(self, folder: Path, /, *, as_json: bool) -> None:
-        """Print it. Raises CommandError."""
-
-
-SHOW: dict[str, Show] = {
-    "pages": show_crawl,
-    "jobs": show_job,
-    "sequence": show_ids,
-    "polling": show_polling,
-    "events": show_events,
+BEGIN = {
+    "pages": "pages crawl",
+    "jobs": "run",
+    "sequence": "sequence crawl",
+    "repos": "repos crawl",
+    "polling": "polling run",
+    "events": "events consume",
 }
+WHAT = {"jobs": "The job", "polling": "Polling", "events": "Events"}
 
 
 def status(
@@ -73,15 +68,59 @@ def status(
 
 
 def show_system(system: str, folder: Path, *, as_json: bool) -> None:
-    """Print how one system stands. Raises CommandError."""
-    if system == "repos":
-        show_progress(ArchiveFolder(out=folder, **set_for(("repos", "crawl"), ["redis_address"])), as_json=as_json)
-    else:
-        SHOW[system](folder, as_json=as_json)
+    """Print how one system stands, in each of its processes. Raises CommandError."""
+    kept = ON_DISK[system](folder) if system in ON_DISK else None
+    here, wall = folder.absolute(), SystemClock().wall()
+    found = list(Reader(here.parent).processes(here))
+    if kept is None and not found:
+        raise CommandError(printable(f"nothing has run in {folder} yet; begin: sanderling {BEGIN[system]}"), code=2)
+    if as_json:
+        print(jsonlib.dumps(document(found, kept, wall)))
+        return
+    for text in words(f"{WHAT.get(system, 'The crawl')} in {folder}", found, kept, wall):
+        print(printable(text))
+
+
+def document(found: Sequence[Found], kept: OnDisk | None, wall: float) -> dict[str, Any]:
+    """What `--json` prints: the process that runs, or did last; all where there are several; what is on disk."""
+    processes = [
+        {
+            "running": each.running(wall),
+            "age": round(each.age(wall), 1),
+            "status": msgspec.to_builtins(each.report),
+            **({"trouble": each.trouble} if each.trouble else {}),
+        }
+        for each in sorted(found, key=lambda each: (not each.running(wall), each.age(wall)))
+    ]
+    first: dict[str, Any] = processes[0] if processes else {"running": False, "age": None, "status": None}
+    several = {"processes": processes} if len(processes) > 1 else {}
+    return {**first, **several, **({} if kept is None else {"kept": kept.document})}
+
+
+def words(what: str, found: Sequence[Found], kept: OnDisk | None, wall: float) -> Iterator[str]:
+    """The same as lines."""
+    reports = [(each.report, each.running(wall)) for each in found if each.report is not None]
+    yield f"{what}:" if len(reports) != 1 else f"{what}, {state(reports[0][0].process, wall)}:"
+    yield ""
+    yield from () if kept is None else kept.lines
+    for report, running in reports:
+        if len(reports) > 1:
+            yield ""
+            yield line("process", f"{report.process.pid}, {state(report.process, wall)}")
+        yield from report_lines(_without(report, kept), running=running)
+    yield from (line("trouble", each.trouble) for each in found if each.trouble)
+
+
+def _without(report: AnyReport, kept: OnDisk | None) -> AnyReport:
+    """The report without what the disk says better."""
+    if kept is None or not kept.instead_of:
+        return report
+    lines = tuple(each for each in report.lines if each[0] not in kept.instead_of)
+    return msgspec.structs.replace(report, lines=lines)
 
 
 def house_in(home: Path, clock: Clock) -> Live:
-    """The systems of a home, not looked at yet. What no status says is not asked for: that would open databases."""
+    """The systems of a home, not looked at yet. What no report says is not asked for: that would open databases."""
     return Live(home, Asking(Reach(clock=clock), clock), clock, version("sanderling"), secured=False)
 
 
@@ -118,5 +157,5 @@ def _print(live: Live, home: str) -> None:
     resting = [ended(each, seen.found[each.name], seen.wall) for each in seen.systems if not each.running]
     lines += ["", *resting] if resting else []
     plain = not (sys.stdout.encoding or "").lower().startswith("utf")
-    for line in lines:
-        print(ascii_of(line) if plain else line)
+    for text in lines:
+        print(ascii_of(text) if plain else text)

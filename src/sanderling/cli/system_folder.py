@@ -53,6 +53,6 @@ def system_of(folder: Path) -> str:
         if any((folder / file).is_file() for file in files):
             return system
     found = Reader(folder.absolute().parent).system(folder.absolute())
-    if found is not None and found.said is not None:
+    if found is not None and found.process is not None:
         return found.system
     return "repos" if folder.is_dir() and segments_in(folder) else ""

@@ -1,13 +1,12 @@
 """`sanderling why HOST`: why is this host as slow as it is, right now, in words."""
 
 import json as jsonlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
-from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -17,75 +16,24 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.repos.progress import PROGRESS, describe, when_host_due
 from sanderling.clock import SystemClock
-from sanderling.engine.host_report import HostStatus, report_host
+from sanderling.engine.host_report import view_of
 from sanderling.jobs.folder import FRONTIER
-from sanderling.jobs.status import JobStatus
-from sanderling.limit import HostView, explain
+from sanderling.limit import explain
 from sanderling.limit.sharing import SCOPES
+from sanderling.observe.report import AnyReport, HostCondition, HostReport
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.status import Status as PagesStatus
-from sanderling.polling.report import report as polling_report
-from sanderling.polling.status import PollingStatus
-from sanderling.repos.report import report_one
-from sanderling.repos.status import HostStatus as RepoHostStatus
-from sanderling.repos.status import RepoStatus
 from sanderling.stores import frontier_file, frontier_reading
+from sanderling.stores.control_file import read_control
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_reading import HostWaits
 from sanderling.stores.ports import HostAside, ProgressError
 from sanderling.stores.sqlite_progress import SqliteProgress
-from sanderling.stores.status_file import FILE
+from sanderling.stores.status_file import FILE, age, is_running
 from sanderling.web.house import Found, Reader
 from sanderling.words import count, duration, printable
 
 NEAREST = 5  # names offered for one that is not known
-
-
-class KnownHost(NamedTuple):
-    """What one system says of one host: sentences for people, facts for machines."""
-
-    system: Found
-    view: HostView
-    state: str
-    pid: int
-    polled: bool = False
-    pace: str = "governor"
-    sentences: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = MappingProxyType({})
-
-    def lines(self, wall: float) -> Iterator[str]:
-        """How the host is, in sentences."""
-        host, then, folder = self.view.host, f"{duration(self.system.age(wall))} ago", self.system.folder
-        where = f"{'polled into' if self.polled else 'in the crawl in'} {folder}"
-        if self.system.running(wall):
-            yield f"{host} is {self.state}: {then}, {where} (process {self.pid})."
-        else:
-            yield f"{host} was {self.state} {then}, {where}, which does not run any more."
-        yield explain(self.view) + ("" if self.pace == "governor" else f" Paced by {self.pace}.")
-        yield from self.sentences
-        if self.is_left_alone:
-            command = f"sanderling control {quote(str(folder))} let-go {host}"
-            yield f"It is left alone, and not even probed, until somebody says: {command}"
-
-    @property
-    def is_left_alone(self) -> bool:
-        """Whether somebody wants it so."""
-        return self.view.host in self.system.control.hosts
-
-    def document(self, out: Path, wall: float) -> dict[str, object]:
-        """The same for machines."""
-        return {
-            "host": self.view.host,
-            "state": self.state,
-            "why": explain(self.view),
-            **self.facts,
-            "age": round(self.system.age(wall), 3),
-            "running": self.system.running(wall),
-            "pid": self.pid,
-            "out": str(out),
-            "view": msgspec.to_builtins(self.view),
-            "left_alone": self.is_left_alone,
-        }
+ITEMS = {"pages": "URL", "jobs": "request", "repos": "repo", "polling": "target", "sequence": "id"}
 
 
 def why(
@@ -103,77 +51,115 @@ def why(
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
     """Find who knows the host, and say what they say."""
-    name, wall, here = _spelled(host), SystemClock().wall(), out or Path()
-    found = {here: system} if (system := _read(here)) is not None else {}
-    if out is None and not _views(system):
-        below = {path.parent: _read(path.parent) for path in sorted(here.glob(f"*/{FILE}"))}
-        found = {folder: system for folder, system in below.items() if system is not None}
-    known = {folder: views for folder, system in found.items() if (views := _views(system)) is not None}
-    if not known:
+    found = [(folder, each.report) for folder, each in _processes(out) if each.report is not None]
+    found = [each for each in found if each[1].system != "events"]  # what it lists are services, and no hosts
+    if not found:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
-        raise CommandError(printable(f"nothing was crawled or polled {where}: {_instead(system)}"), code=2)
-    knowing = [folder for folder, views in known.items() if name in views]
+        raise CommandError(printable(f"nothing was crawled or polled {where}: {_instead(out)}"), code=2)
+    name = _spelled(host)
+    knowing = [each for each in found if name in hosts_of(each[1])]
     if not knowing:
-        raise CommandError(_unknown(name, sorted({each for views in known.values() for each in views})))
-    freshest = min(knowing, key=lambda folder: found[folder].age(wall))
-    told = _known_host(found[freshest], known[freshest][name], wall)
+        raise CommandError(_unknown(name, [report for _, report in found]))
+    folder, report = max(knowing, key=lambda each: each[1].process.wall)
+    known, wall, alone = hosts_of(report)[name], SystemClock().wall(), _is_left_alone(folder, name)
     if json:
-        print(jsonlib.dumps(told.document(freshest, wall)))
+        print(jsonlib.dumps(document(folder, report, known, wall) | {"left_alone": alone}))
         return
-    for line in told.lines(wall):
+    for line in words(folder, report, known, wall):
         print(printable(line))
+    if alone:
+        command = f"sanderling control {quote(str(folder))} let-go {name}"
+        print(printable(f"It is left alone, and not even probed, until somebody says: {command}"))
 
 
-def _read(folder: Path) -> Found | None:
-    whole = folder.absolute()
-    return Reader(whole.parent).system(whole)
+def _processes(out: Path | None) -> list[tuple[Path, Found]]:
+    """Those to look at: of the folder that is named, or of the one here, or of those one folder down."""
+    here = out or Path()
+    folders = [here] if (here / FILE).exists() or out else [path.parent for path in sorted(here.glob(f"*/{FILE}"))]
+    return [(each, found) for each in folders for found in Reader(each.absolute().parent).processes(each.absolute())]
 
 
-def _instead(system: Found | None) -> str:
+def hosts_of(report: AnyReport) -> dict[str, HostReport]:
+    """What is said of each host, and of what hosts share."""
+    return {host.host: host for host in (*report.hosts, *report.shared)}
+
+
+def words(folder: Path, report: AnyReport, host: HostReport, wall: float) -> Iterator[str]:
+    """How a host is, in sentences."""
+    process, items = report.process, ITEMS.get(report.system, "item")
+    then, where = f"{duration(age(process, wall))} ago", folder.absolute()
+    how = f"polled into {where}" if report.system == "polling" else f"in the crawl in {where}"
+    if is_running(process, wall):
+        yield f"{host.host} is {host.state}: {then}, {how} (process {process.pid})."
+    else:
+        yield f"{host.host} was {host.state} {then}, {how}, which does not run any more."
+    yield explain(view_of(host)) + ("" if report.pace == "governor" else f" Paced by {report.pace}.")
+    if report.system == "polling":
+        yield from (f"{said[0].upper()}{said[1:]}." for said in (report.doing, *report.texts()))
+        return
+    aside = host.state is HostCondition.SET_ASIDE
+    if host.waiting:
+        when = ": the host is set aside and only probed, and the next run asks for them first" if aside else ""
+        yield f"{count(host.waiting, items)} of it still to be asked for{when}."
+    if report.system == "repos":
+        yield from _of_repos(folder, host, wall)
+    elif host.said:
+        yield f"The last thing it said instead of a good answer: {host.said}"
+    yield from _faults(waits_in(folder, host.host), items, wall)
+
+
+def _of_repos(folder: Path, host: HostReport, wall: float) -> Iterator[str]:
+    if (found := aside_in(folder, host)) is not None:
+        due = when_host_due(found, wall)
+        yield f"It was set aside, by no fault of its repos: {describe(found.category)}{due}."
+    elif host.said:
+        yield f"The last thing it said instead of a good answer: {describe(host.said)}."
+
+
+def document(folder: Path, report: AnyReport, host: HostReport, wall: float) -> dict[str, Any]:
+    """The same for machines."""
+    waits = waits_in(folder, host.host)
+    aside = aside_in(folder, host) if report.system == "repos" else waits.aside
+    return {
+        "host": host.host,
+        "state": host.state.value,
+        "why": explain(view_of(host)),
+        "pace": report.pace,
+        "queued": host.waiting,
+        "trouble": host.said or None,
+        "set_aside": None if aside is None else aside._asdict(),
+        "again_by": waits.again,
+        "age": round(age(report.process, wall), 3),
+        "running": is_running(report.process, wall),
+        "pid": report.process.pid,
+        "out": str(folder),
+        "view": msgspec.to_builtins(view_of(host)),
+    }
+
+
+def aside_in(folder: Path, host: HostReport) -> HostAside | None:
+    """What the progress of repos notes of a host; what the report says where the progress is in a Redis."""
+    path = folder / PROGRESS
+    if path.is_file():
+        with suppress(ProgressError), closing(SqliteProgress(path)) as progress:
+            return progress.aside_of(host.host)
+    aside = host.state is HostCondition.SET_ASIDE or host.due
+    return HostAside(host.host, host.said, int(host.due)) if aside else None
+
+
+def _is_left_alone(folder: Path, host: str) -> bool:
+    """Whether somebody wants the host left alone; a control that makes no sense wants nothing."""
+    with suppress(ValueError):
+        return host in read_control(folder).hosts
+    return False
+
+
+def _instead(out: Path | None) -> str:
     """What there is in a folder that asks no hosts, or none that are told of here."""
-    if system is None:
+    there = None if out is None else Reader(out.absolute().parent).system(out.absolute())
+    if there is None:
         return f"there is no {FILE}"
-    return system.trouble or f"its {FILE} is of {system.system}, which has no hosts to tell of"
-
-
-AnyHost = HostStatus | RepoHostStatus
-
-
-def _views(system: Found | None) -> dict[str, AnyHost] | None:
-    """What a system says of each host, and of what hosts share; None if it asks none."""
-    match None if system is None else system.status:
-        case PagesStatus() | JobStatus() as status:
-            shared = (HostStatus(view, 0, None) for view in status.shared)
-            return {host.view.host: host for host in (*status.hosts, *shared)}
-        case RepoStatus() as status:
-            return {host.view.host: host for host in status.hosts}
-        case PollingStatus(limiter=HostView() as view, ready=ready):
-            return {view.host: HostStatus(view, ready, None)}
-    return None
-
-
-def _known_host(system: Found, host: AnyHost, wall: float) -> KnownHost:
-    status = system.status
-    facts: dict[str, object]
-    match status, host:
-        case PollingStatus(), HostStatus():
-            made = polling_report(status)
-            said = tuple(f"{text[0].upper()}{text[1:]}." for text in (made.doing, *made.texts()))
-            state, facts = report_host(host, lasting=True).state.value, {"queued": host.queued}
-            return KnownHost(system, host.view, state, status.pid, polled=True, sentences=said, facts=facts)
-        case RepoStatus(), RepoHostStatus():
-            aside = _aside(system.folder, host)
-            said = tuple(_repo_sentences(host, aside, wall))
-            facts = {"pace": status.pace, "queued": host.waiting, "trouble": host.trouble}
-            facts |= {"set_aside": None if aside is None else aside._asdict()}
-            return KnownHost(system, host.view, report_one(host).state.value, status.pid, sentences=said, facts=facts)
-        case ((PagesStatus() | JobStatus()), HostStatus()):
-            waits = waits_in(system.folder, host.view.host)
-            facts = {"pace": status.pace, "queued": host.queued, "trouble": host.trouble}
-            facts |= {"set_aside": None if waits.aside is None else waits.aside._asdict(), "again_by": waits.again}
-            said, state = tuple(_page_sentences(host, waits, wall)), report_host(host).state.value
-            return KnownHost(system, host.view, state, status.pid, pace=status.pace, sentences=said, facts=facts)
-    raise TypeError(f"{type(status).__name__} has no {type(host).__name__}")
+    return there.trouble or f"its {FILE} is of {there.system}, which has no hosts to tell of"
 
 
 def _spelled(host: str) -> str:
@@ -186,7 +172,8 @@ def _spelled(host: str) -> str:
         raise CommandError(str(error), code=2) from None
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown(name: str, reports: list[AnyReport]) -> str:
+    known = sorted({host for each in reports for host in hosts_of(each)})
     nearest = get_close_matches(name, known, NEAREST, cutoff=0.0)
     if not nearest:
         return f"no host {name} is known, and no other: nothing was asked yet"
@@ -201,36 +188,12 @@ def waits_in(folder: Path, host: str) -> HostWaits:
     return HostWaits(None, {})
 
 
-def _page_sentences(host: HostStatus, waits: HostWaits, wall: float) -> Iterator[str]:
-    """What waits for a host of pages or of a job, and whose fault that is."""
-    if host.queued:
-        when = ": the host is set aside and only probed, and the next run asks for them first" if host.given_up else ""
-        yield f"{count(host.queued, 'URL')} of it still to be asked for{when}."
-    if host.trouble is not None:
-        yield f"The last thing it said instead of a good answer: {host.trouble}"
+def _faults(waits: HostWaits, items: str, wall: float) -> Iterator[str]:
+    """Whose fault it is that something waits."""
     if waits.aside is not None:
         due = waits.aside.due - wall
         when = f"; it is next asked in {duration(due)}" if due > 0 else ""
-        yield f"It was set aside, by no fault of its pages: {meaning(waits.aside.code)}{when}."
+        yield f"It was set aside, by no fault of what it was asked for: {meaning(waits.aside.code)}{when}."
     if waits.again:
-        number = count(sum(waits.again.values()), "URL")
+        number = count(sum(waits.again.values()), items)
         yield f"{number} of it failed and will be asked for once more: {reasons(waits.again)}."
-
-
-def _repo_sentences(host: RepoHostStatus, aside: HostAside | None, wall: float) -> Iterator[str]:
-    """The same for a host of repos."""
-    if host.waiting:
-        yield f"{count(host.waiting, 'repo')} of it still to be asked for."
-    if aside is not None:
-        yield f"It was set aside, by no fault of its repos: {describe(aside.category)}{when_host_due(aside, wall)}."
-    elif host.trouble:
-        yield f"The last thing it said instead of a good answer: {describe(host.trouble)}."
-
-
-def _aside(folder: Path, host: RepoHostStatus) -> HostAside | None:
-    """What the progress notes of the host; what the status says where the progress is in a Redis."""
-    if (path := folder / PROGRESS).is_file():
-        # What the crawl said itself is left, if that cannot be read.
-        with suppress(ProgressError), closing(SqliteProgress(path)) as progress:
-            return progress.aside_of(host.view.host)
-    return HostAside(host.view.host, host.trouble, int(host.due)) if host.blocked else None

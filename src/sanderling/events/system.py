@@ -174,7 +174,7 @@ class EventsSystem:
     @property
     def inflight(self) -> int:
         """Messages in hand."""
-        return self.measures.counts().active
+        return self.measures.active
 
     @property
     def trouble(self) -> str:

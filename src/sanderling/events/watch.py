@@ -1,16 +1,19 @@
 """How a running system stands: what it counted, and what its queue and its database say when they are asked."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from sanderling.clock import Clock
+from sanderling.engine.host_report import Standing, this_process
+from sanderling.events.measures import ERROR, SUCCESS
 from sanderling.events.modes import Modes, write_modes
+from sanderling.events.report import EventsFacts, Messages, report_events
 from sanderling.events.stations import Station
-from sanderling.events.status import EventsStatus, Standing, StationStatus, readings_of, status_of
 from sanderling.events.system import EventsSystem
 from sanderling.observe import logs
-from sanderling.observe.metrics_events import EventsReadings
+from sanderling.observe.report import AtFault, HostCondition, HostReport, Report, largest, shorten
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.objects import ObjectError
 from sanderling.stores.queue import Depth, QueueError
@@ -27,10 +30,9 @@ log = logs.get(__name__)
 class EventsWatch:
     """Looks now and then; whoever wants to know how it stands need not wait."""
 
-    def __init__(self, system: EventsSystem, clock: Clock, pid: int) -> None:
+    def __init__(self, system: EventsSystem, clock: Clock) -> None:
         self.system = system
         self._clock = clock
-        self._pid = pid
         self._started = clock.wall()
         self._queue: Depth | None = None
         self._outbox: int | None = None
@@ -55,44 +57,73 @@ class EventsWatch:
         self._queue_away = why
         self._outbox, _ = await _ask(at.store.depth)
 
-    def standing(self, *, running: bool = True) -> Standing:
-        """What is not counted."""
-        system = self.system
-        modes = system.stations.modes
-        return Standing(
-            running=running,
-            pid=self._pid,
-            wall=self._clock.wall(),
-            started=self._started,
-            modes=modes.now,
-            modes_trouble=modes.trouble,
-            paused=system.wanted.paused,
-            disk_trouble=system.wanted.disk_trouble,
-            trouble=system.trouble,
-            queue=self._queue,
-            outbox=self._outbox,
-            outbox_trouble=system.sender.tally.trouble,
-            pool=system.stations.store.connections,
-            stations=tuple(map(self._station, system.hosts.values())),
+    def report(self, *, running: bool = True) -> Report[EventsFacts]:
+        """How it stands."""
+        system, wall = self.system, self._clock.wall()
+        wanted, facts = system.wanted, self._facts()
+        at = Standing(
+            process=this_process(wall - self._started, wall, running=running, paused=wanted.paused),
+            hosts=tuple(map(self._station, system.hosts.values())),
             classes=system.engine.given_by_name(),
+            disk_trouble=wanted.disk_trouble,
+        )
+        return report_events(facts, at, system.measures.metrics())
+
+    def _facts(self) -> EventsFacts:
+        system, measures, modes = self.system, self.system.measures, self.system.stations.modes
+        counted, items = measures.counted, _by(measures.items, 1)
+        return EventsFacts(
+            messages=Messages(
+                received=counted["received"],
+                processed=measures.done.total(),
+                duplicates=counted["duplicate"],
+                reused=counted["reused"],
+                postponed=counted["postponed"],
+                failed=counted["failed"],
+            ),
+            batches=measures.batches.total(),
+            posts=items.get(SUCCESS, 0),
+            errors=items.get(ERROR, 0),
+            odd=measures.noted.total(),
+            lately=measures.lately,
+            categories=_by(measures.categories),
+            codes=_by(measures.codes),
+            sentiments=_by(measures.sentiments),
+            skipped=largest(+measures.skipped),
+            platforms=_by(measures.items),
+            minutes=measures.minutes,
+            queue=None if self._queue is None else self._queue._asdict(),
+            modes=modes.now,
+            # A broker that is away gives no messages, which is no error; but then it does not say how many it has.
+            connected=measures.is_connected and self._queue is not None,
+            pool=system.stations.store.connections,
+            outbox=self._outbox,
+            sent=largest(+measures.outgoing),
+            recent=measures.recent,
+            trouble=system.trouble,
+            modes_trouble=modes.trouble,
+            outbox_trouble=system.sender.tally.trouble,
         )
 
-    def _station(self, station: Station) -> StationStatus:
-        return StationStatus(
-            name=station.name,
-            down=self.system.is_down(station),
+    def _station(self, station: Station) -> HostReport:
+        """Report a service as a host. That a service which is up fails is the message's fault, as far as is known."""
+        down, trouble = self.system.is_down(station), "" if station.trouble is None else station.trouble.detail
+        return HostReport(
+            host=station.name,
+            state=HostCondition.FAILING if down else HostCondition.GOING,
             waiting=len(station.ready) + len(station.again),
             in_flight=station.inflight,
-            trouble="" if station.trouble is None else station.trouble.detail,
+            trouble=shorten(trouble),
+            at_fault=(AtFault.HOST if down else AtFault.ITEMS) if trouble else None,
         )
 
-    def status(self, *, running: bool = True) -> EventsStatus:
-        """How it stands."""
-        return status_of(self.system.measures, self.standing(running=running))
 
-    def readings(self) -> EventsReadings:
-        """The same for Prometheus."""
-        return readings_of(self.system.measures, self.standing())
+def _by(counts: Mapping[tuple[str, str], int], label: int = 0) -> dict[str, int]:
+    """The same counts by one of their labels alone, without what did not occur."""
+    together: Counter[str] = Counter()
+    for labels, number in counts.items():
+        together[labels[label]] += number
+    return largest(+together)
 
 
 class EventsControl:
@@ -111,9 +142,9 @@ class EventsControl:
         }
         return {name: (await _ask(ask))[1] or OK for name, ask in asked.items()}
 
-    async def status(self) -> EventsStatus:
+    async def status(self) -> Report[EventsFacts]:
         """How it stands."""
-        return self._watch.status()
+        return self._watch.report()
 
     async def modes(self) -> Modes:
         """Those in force."""

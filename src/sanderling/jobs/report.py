@@ -1,9 +1,12 @@
-"""What a job does, as the one report, made from its status. Pure."""
+"""What a job does, as the one report."""
+
+from functools import partial
 
 import msgspec
 
-from sanderling.engine.host_report import report_host, shared_lines
-from sanderling.jobs.status import JobStatus
+from sanderling.engine.host_report import Standing, backlog_host, standing_of
+from sanderling.jobs.run import JobRun
+from sanderling.observe.metric import counter, gauge
 from sanderling.observe.report import (
     Progress,
     Report,
@@ -11,13 +14,11 @@ from sanderling.observe.report import (
     Trouble,
     WorkCounts,
     bound_troubles,
-    disk_troubles,
-    host_troubles,
-    join_names,
     largest,
     paced_by,
-    process_of,
+    throttled,
 )
+from sanderling.stores.frontier_rows import End
 from sanderling.words import count, duration, size
 
 
@@ -25,93 +26,107 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What only a job has. Counts are those of all its runs, bytes those of this one."""
 
     name: str
-    counts: dict[str, int]  # requests by end
+    counts: dict[str, int]  # requests by end, in lower case
     requests: int  # that were sent
     records: int
     known: int  # requests
     waiting: int  # requests
+    set_aside: int = 0  # of those that wait, the ones that are left to the next run
     inflight: int  # requests
     bytes: int  # of replies
     hosts: int
     gone: dict[str, int]  # requests that wait for a reader that the job has not any more, by its name
     over_budget: bool  # as much was asked for as may be
 
+    def explain_gone(self) -> tuple[str, ...]:
+        """Say which readers are gone, and how many requests wait for each."""
+        return tuple(
+            f"{count(number, 'request')} wait for the reader {name}, which the job has not; add it, or begin anew"
+            for name, number in self.gone.items()
+        )
 
-def report(status: JobStatus) -> Report[JobFacts]:
-    """Make the report of a job."""
-    hosts = tuple(map(report_host, status.hosts))
+
+def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = True) -> Report[JobFacts]:
+    """Report a run after so many seconds; `top` hosts at most, those asked most first."""
+    decided = {end.name.lower(): run.counts[end] for end in (End.FETCHED, End.FAILED, End.LEFT_OUT)}
+    source, job = run.source, run.job
+    facts = JobFacts(
+        name=job.name,
+        counts=decided,
+        requests=run.requests,
+        records=run.records,
+        known=sum(decided.values()) + source.waiting,
+        waiting=source.waiting,
+        set_aside=source.set_aside,
+        inflight=run.engine.inflight,
+        bytes=source.bytes,
+        hosts=len(source.hosts),
+        gone=largest(source.gone),
+        over_budget=(job.max_requests is not None and run.requests >= job.max_requests)
+        or (job.max_records is not None and run.records >= job.max_records),
+    )
+    hosts = partial(backlog_host, source.hosts)
+    return report_job(facts, standing_of(run.engine, run.limiter, seconds, hosts, top=top, running=running))
+
+
+def report_job(facts: JobFacts, at: Standing) -> Report[JobFacts]:
+    """Make the report of a job from what is known of it. Pure."""
+    failed = facts.counts.get("failed", 0)
     # Nothing that a run does brings a reader back: somebody has to.
-    gone = [Trouble(Severity.ERROR, text) for text in explain_gone(status)]
+    gone = [Trouble(Severity.ERROR, text) for text in facts.explain_gone()]
     return Report(
-        system=status.system,
-        doing=_doing(status),
-        process=process_of(status, paused=status.paused),
-        troubles=bound_troubles([*disk_troubles(status), *gone, *host_troubles(hosts)]),
+        system="jobs",
+        doing=f"{facts.name}: {_doing(facts, at)}",
+        process=at.process,
+        troubles=bound_troubles([*at.troubles, *gone]),
         progress=Progress(
-            done=max(0, status.known - status.waiting),
-            whole=status.known,
-            what="known requests",
-            failed=status.counts.get("failed", 0),
+            done=max(0, facts.known - facts.waiting), whole=facts.known, what="known requests", failed=failed
         ),
         work=WorkCounts(
-            asked=status.requests,
-            refused=sum(host.view.rejected for host in status.hosts),
-            kept=status.records,
-            failed=status.counts.get("failed", 0),
-            waiting=status.waiting,
+            asked=facts.requests,
+            refused=at.refused,
+            kept=facts.records,
+            failed=failed,
+            waiting=facts.waiting,
         ),
-        set_aside=status.set_aside,
-        hosts=hosts,
-        hosts_known=status.hosts_known,
-        classes=status.classes,
-        numbers=_numbers(status),
-        lines=shared_lines(status.shared),
-        facts=JobFacts(
-            name=status.name,
-            counts=largest(status.counts),
-            requests=status.requests,
-            records=status.records,
-            known=status.known,
-            waiting=status.waiting,
-            inflight=status.inflight,
-            bytes=status.bytes,
-            hosts=status.hosts_known,
-            gone=largest(status.gone),
-            over_budget=status.is_over_budget,
+        set_aside=facts.set_aside,
+        hosts=at.hosts,
+        hosts_known=facts.hosts,
+        shared=at.shared,
+        pace=at.pace,
+        classes=at.classes,
+        numbers=(
+            ("records", f"{facts.records:,}"),
+            ("requests", f"{facts.requests:,}"),
+            ("waiting", f"{facts.waiting:,}"),
+            ("failed", f"{failed:,}"),
+            ("in flight", f"{facts.inflight:,}"),
+            ("read", size(facts.bytes)),
+            ("told to wait", throttled(at.hosts)),
+            ("for", duration(at.process.seconds)),
         ),
+        lines=at.lines,
+        metrics=(
+            counter("decided", "Requests that are decided, by their end.", facts.counts, "end"),
+            counter("requests", "Requests that were sent.", facts.requests),
+            counter("records", "Records that were kept.", facts.records),
+            counter("bytes", "Bytes of replies, once unpacked.", facts.bytes),
+            gauge("waiting", "Requests that are not decided yet.", facts.waiting),
+            gauge("set_aside", "Requests that are left to the next run.", facts.set_aside),
+            gauge("inflight", "Requests under way.", facts.inflight),
+        ),
+        facts=facts,
     )
 
 
-def explain_gone(status: JobStatus) -> list[str]:
-    """Say which readers are gone, and how many requests wait for each."""
-    return [
-        f"{count(number, 'request')} wait for the reader {name}, which the job has not; add it, or begin anew"
-        for name, number in status.gone.items()
-    ]
-
-
-def _numbers(status: JobStatus) -> tuple[tuple[str, str], ...]:
-    throttled = [host.view.host for host in status.hosts if host.view.state == "closed" and host.view.not_before > 0]
-    return (
-        ("records", f"{status.records:,}"),
-        ("requests", f"{status.requests:,}"),
-        ("waiting", f"{status.waiting:,}"),
-        ("failed", f"{status.counts.get('failed', 0):,}"),
-        ("in flight", f"{status.inflight:,}"),
-        ("read", size(status.bytes)),
-        ("told to wait", join_names(throttled, 2) or "no host"),
-        ("for", duration(status.seconds)),
-    )
-
-
-def _doing(status: JobStatus) -> str:
-    left = count(status.waiting, "request")
-    if status.is_over_budget and status.waiting:
-        return f"{status.name}: the budget is spent with {count(status.records, 'record')}; {left} wait"
-    if not status.running:
-        return f"{status.name}: ended with {count(status.records, 'record')}, {left} left{paced_by(status.pace)}"
-    if status.paused:
-        return f"{status.name}: paused; {left} wait, {count(status.inflight, 'request')} in flight"
-    if not status.waiting:
-        return f"{status.name}: nothing is left to ask for"
-    return f"{status.name}: asking {count(status.hosts_known, 'host')}{paced_by(status.pace)}; {left} wait"
+def _doing(facts: JobFacts, at: Standing) -> str:
+    left = count(facts.waiting, "request")
+    if facts.over_budget and facts.waiting:
+        return f"the budget is spent with {count(facts.records, 'record')}; {left} wait"
+    if not at.process.running:
+        return f"ended with {count(facts.records, 'record')}, {left} left{paced_by(at.pace)}"
+    if at.process.paused:
+        return f"paused; {left} wait, {count(facts.inflight, 'request')} in flight"
+    if not facts.waiting:
+        return "nothing is left to ask for"
+    return f"asking {count(facts.hosts, 'host')}{paced_by(at.pace)}; {left} wait"

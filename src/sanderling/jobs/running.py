@@ -11,8 +11,8 @@ from sanderling.executor import Executor
 from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.jobs.folder import RECORDS, JobFolder
 from sanderling.jobs.job import Job
+from sanderling.jobs.report import report_run
 from sanderling.jobs.run import JobRun, hosts_of
-from sanderling.jobs.status import status
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.stores.frontier_rows import End
 
@@ -57,6 +57,6 @@ async def run_job(  # noqa: PLR0913 - the flags of the command
     def make(executor: Executor) -> JobRun:
         return JobRun(held, transport, executor, rules=rules, clock=clock)
 
-    run, complete = await run_to_end(held, transport, clock, make, status)
+    run, complete = await run_to_end(held, transport, clock, make, report_run)
     source = run.source
     return JobResult(complete, run.records, run.counts[End.FAILED], source.waiting, path / RECORDS, dict(source.gone))

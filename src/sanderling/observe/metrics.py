@@ -1,297 +1,99 @@
 """The metrics, read when Prometheus asks, so that the road itself pays nothing for being watched.
 
-Those of a crawl of repos are in `metrics_repos`, of ids in `metrics_sequence`, of polling in
-`metrics_polling`, of events in `metrics_events`.
-
-Terms. A *snapshot* is what the limiter says of itself at one moment. A *scrape* is Prometheus asking for it over HTTP.
-
-Tricky bits. Scrapes are answered in threads of their own, and a limiter belongs to the thread of its event loop: use
-`on_loop` between the two. Only the busiest hosts have series of their own: a label with a value for every host would
-cost Prometheus memory for each name a stranger ever put into a directory.
+Tricky bits. Scrapes are answered in threads of their own, and a system belongs to the thread of its event loop: use
+`on_loop` between the two.
 """
 
 import asyncio
 import errno
-import math
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from http.server import ThreadingHTTPServer
 from itertools import accumulate
 from socketserver import TCPServer
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+import msgspec
 from prometheus_client import CollectorRegistry, MetricsHandler
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import Metric as Family
 
 from sanderling.observe import logs
-
-# 13 series each: 260 for a limiter, however many hosts it crawls.
-TOP_HOSTS = 20
-STATES = ("closed", "open", "half-open")
+from sanderling.observe.metric import Metric, counter, gauge
+from sanderling.observe.report import AnyReport, Severity
 
 LOOPBACK = "127.0.0.1"
 OWN = "expected one of this machine's own, such as 127.0.0.1, or 0.0.0.0 for all of them"
+# Dashboards of such crawls and services know their metrics by these names; all others are `sanderling_SYSTEM_…`.
+PREFIXES = {"jobs": "sanderling_job_", "repos": "crawler_", "events": "analytics_"}
+
+T = TypeVar("T")
 
 log = logs.get(__name__)
 
 
-class HostLike(Protocol):
-    """What the limiter says of one host. Rates are permits a second, times are seconds."""
+class Metrics:
+    """Shows Prometheus what `take` returns at each scrape; one reading for all, so that they agree with each other."""
 
-    @property
-    def host(self) -> str:
-        """Its one spelling."""
-
-    @property
-    def rate(self) -> float:
-        """How fast it may be called now."""
-
-    @property
-    def ceiling(self) -> float | None:
-        """The fastest it may ever be called, if anything is known of that."""
-
-    @property
-    def tokens(self) -> float:
-        """Permits it has in hand; below 0 if some are promised."""
-
-    @property
-    def latency(self) -> float | None:
-        """How long its answers take on average, once there was one."""
-
-    @property
-    def p95(self) -> float | None:
-        """How long all but the slowest twentieth of its answers take."""
-
-    @property
-    def error_rate(self) -> float:
-        """How many of its recent answers were errors, from 0 to 1."""
-
-    @property
-    def state(self) -> str:
-        """Its circuit: closed, open or half-open."""
-
-    @property
-    def failures(self) -> int:
-        """Failures in a row."""
-
-    @property
-    def not_before(self) -> float:
-        """In how many seconds it may be called at all; 0 if now."""
-
-    @property
-    def inflight(self) -> int:
-        """Requests that are under way."""
-
-    @property
-    def waiting(self) -> int:
-        """Callers that wait for a permit."""
-
-
-class SnapshotLike(Protocol):
-    """What the limiter says of itself. Counts are since it was made."""
-
-    @property
-    def requests(self) -> int:
-        """Permits given."""
-
-    @property
-    def throttled(self) -> int:
-        """Those of them that had to wait."""
-
-    @property
-    def denied(self) -> int:
-        """Callers turned away by an open circuit."""
-
-    @property
-    def retries(self) -> int:
-        """Attempts after the first."""
-
-    @property
-    def rejected(self) -> int:
-        """Answers that refused: 429, 503 and the like."""
-
-    @property
-    def hosts(self) -> int:
-        """Hosts it keeps in mind."""
-
-    @property
-    def open(self) -> int:
-        """Those of them with an open circuit."""
-
-    @property
-    def half_open(self) -> int:
-        """Those of them with a half-open circuit."""
-
-    @property
-    def waits(self) -> Sequence[tuple[float, int]]:
-        """How long permits were waited for: (at most this many seconds, how many of them), ascending, up to inf."""
-
-    @property
-    def waited(self) -> float:
-        """Seconds waited for permits, altogether."""
-
-    @property
-    def top(self) -> Sequence[HostLike]:
-        """The busiest hosts, busiest first."""
-
-
-class PagesLike(Protocol):
-    """How a crawl of pages stands."""
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """URLs that are decided, by their end."""
-
-    @property
-    def waiting(self) -> int:
-        """URLs that are not."""
-
-    @property
-    def inflight(self) -> int:
-        """Requests that are under way."""
-
-    @property
-    def bytes(self) -> int:
-        """Of bodies, unpacked, in this run."""
-
-
-Take = Callable[[], SnapshotLike]
-TakePages = Callable[[], PagesLike]
-T = TypeVar("T")
-Samples = Iterable[tuple[Sequence[str], float]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Series:
-    """One metric: its name, what it means, its labels, and how to read it off a snapshot."""
-
-    name: str
-    meaning: str
-    labels: Sequence[str]
-    read: Callable[[SnapshotLike], Samples]
-
-
-def _count(name: str, meaning: str, read: Callable[[SnapshotLike], int]) -> _Series:
-    return _Series(f"sanderling_limiter_{name}", meaning, (), lambda snapshot: [((), read(snapshot))])
-
-
-def _per_host(name: str, meaning: str, read: Callable[[HostLike], float | None]) -> _Series:
-    def samples(snapshot: SnapshotLike) -> Samples:
-        values = ((host.host, read(host)) for host in snapshot.top[:TOP_HOSTS])
-        return [((host,), value) for host, value in values if value is not None]
-
-    return _Series(f"sanderling_limiter_host_{name}", meaning, ("host",), samples)
-
-
-def _circuits(snapshot: SnapshotLike) -> Samples:
-    closed = snapshot.hosts - snapshot.open - snapshot.half_open
-    return [((state,), count) for state, count in zip(STATES, (closed, snapshot.open, snapshot.half_open), strict=True)]
-
-
-def _host_circuits(snapshot: SnapshotLike) -> Samples:
-    hosts = snapshot.top[:TOP_HOSTS]
-    return [((host.host, state), float(host.state == state)) for host in hosts for state in STATES]
-
-
-COUNTERS = (
-    _count("permits", "Permits given to call a host.", lambda seen: seen.requests),
-    _count("throttled", "Permits that had to be waited for.", lambda seen: seen.throttled),
-    _count("denied", "Callers turned away by an open circuit.", lambda seen: seen.denied),
-    _count("rejected", "Answers that refused: 429, 503 and the like.", lambda seen: seen.rejected),
-    _count("retries", "Attempts after the first.", lambda seen: seen.retries),
-)
-GAUGES = (
-    _count("hosts", "Hosts the limiter keeps in mind.", lambda seen: seen.hosts),
-    _Series("sanderling_limiter_circuits", "Hosts by the state of their circuit.", ("state",), _circuits),
-    _per_host("rate", "Permits a second the host gets now.", lambda host: host.rate),
-    _per_host("ceiling", "Permits a second the host gets at most, if known.", lambda host: host.ceiling),
-    _per_host("tokens", "Permits in hand; below 0 if some are promised.", lambda host: host.tokens),
-    _per_host("latency_seconds", "Mean latency of recent answers.", lambda host: host.latency),
-    _per_host("latency_p95_seconds", "95th percentile of recent latencies.", lambda host: host.p95),
-    _per_host("error_ratio", "Errors among recent answers, from 0 to 1.", lambda host: host.error_rate),
-    _per_host("failures", "Failures in a row.", lambda host: host.failures),
-    _per_host("not_before_seconds", "Seconds until the host may be called at all.", lambda host: host.not_before),
-    _per_host("inflight", "Requests under way.", lambda host: host.inflight),
-    _per_host("waiting", "Callers waiting for a permit.", lambda host: host.waiting),
-    _Series("sanderling_limiter_host_circuit", "1 for the circuit's state.", ("host", "state"), _host_circuits),
-)
-WAITS = "sanderling_limiter_wait_seconds"
-
-
-class LimiterMetrics:
-    """Shows Prometheus what `take` returns at each scrape."""
-
-    def __init__(self, registry: CollectorRegistry, take: Take) -> None:
+    def __init__(self, registry: CollectorRegistry, take: Callable[[], Iterable[Metric]]) -> None:
         self._take = take
         registry.register(self)
 
-    def describe(self) -> Iterator[Metric]:
-        """The metrics without their values, from which the registry knows if a name is taken."""
-        yield from (CounterMetricFamily(series.name, series.meaning) for series in COUNTERS)
-        yield from (GaugeMetricFamily(series.name, series.meaning) for series in GAUGES)
-        yield _waits()
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now; one snapshot for all, so that they agree with each other."""
-        snapshot = self._take()
-        for series in COUNTERS:
-            yield _filled(CounterMetricFamily(series.name, series.meaning, labels=series.labels), series, snapshot)
-        for series in GAUGES:
-            yield _filled(GaugeMetricFamily(series.name, series.meaning, labels=series.labels), series, snapshot)
-        waits = _waits()
-        waits.add_metric((), cumulative(snapshot.waits), snapshot.waited)
-        yield waits
-
-
-class PagesMetrics:
-    """Shows Prometheus how a crawl of pages stands at each scrape."""
-
-    def __init__(self, registry: CollectorRegistry, take: TakePages) -> None:
-        self._take = take
-        registry.register(self)
-
-    def describe(self) -> Iterator[Metric]:
-        """The metrics without their values, from which the registry knows if a name is taken."""
-        yield from (family for family, _ in _pages(None))
-
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Family]:
         """The metrics as they are now."""
-        for family, samples in _pages(self._take()):
-            for labels, value in samples:
-                family.add_metric(labels, value)
-            yield family
+        return map(_family, self._take())
 
 
-def _pages(seen: PagesLike | None) -> Iterator[tuple[CounterMetricFamily | GaugeMetricFamily, Samples]]:
-    """Each metric of a crawl of pages, and what there is to say of it."""
-    name = "sanderling_pages_{}".format
-    ends = CounterMetricFamily(name("urls"), "URLs that are decided, by their end.", labels=("end",))
-    yield ends, () if seen is None else [((end,), number) for end, number in seen.counts.items()]
-    read = CounterMetricFamily(name("bytes"), "Bytes of bodies, once unpacked.")
-    yield read, () if seen is None else [((), seen.bytes)]
-    waiting = GaugeMetricFamily(name("waiting"), "URLs that are not decided yet.")
-    yield waiting, () if seen is None else [((), seen.waiting)]
-    inflight = GaugeMetricFamily(name("inflight"), "Requests under way.")
-    yield inflight, () if seen is None else [((), seen.inflight)]
+def report_metrics(report: AnyReport) -> Iterator[Metric]:
+    """All that a report has for Prometheus: what every system counts, by system, and its own metrics."""
+    work, process = report.work, report.process
+    wrong = {each.value: sum(trouble.severity is each for trouble in report.troubles) for each in Severity}
+    common = (
+        counter("asked", "Requests sent, or messages taken.", work.asked),
+        counter("refused", "Those that were not accepted.", work.refused),
+        counter("kept", "Items stored.", work.kept),
+        counter("failed", "Items given up.", work.failed),
+        gauge("waiting", "Items that wait.", work.waiting),
+        gauge("set_aside", "Of these, those of hosts that do not answer.", report.set_aside),
+        gauge("hosts", "Hosts that are known.", report.hosts_known),
+        gauge("paused", "1 while it is paused.", process.paused),
+        gauge("time_left_seconds", "Until all is done.", report.time_left),
+        gauge("troubles", "What is wrong, by how bad it is.", wrong, "severity"),
+    )
+    yield from (_of_system(each, report.system) for each in common)
+    prefix = PREFIXES.get(report.system, f"sanderling_{report.system}_")
+    yield from (prefixed(each, prefix) for each in report.metrics)
 
 
-def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: _Series, snapshot: SnapshotLike) -> Metric:
-    for labels, value in series.read(snapshot):
-        family.add_metric(labels, value)
+def _of_system(metric: Metric, system: str) -> Metric:
+    samples = tuple(msgspec.structs.replace(each, labels=(system, *each.labels)) for each in metric.samples)
+    name, labels = f"sanderling_{metric.name}", ("system", *metric.labels)
+    return msgspec.structs.replace(metric, name=name, labels=labels, samples=samples)
+
+
+def prefixed(metric: Metric, prefix: str) -> Metric:
+    """The same under its whole name."""
+    return msgspec.structs.replace(metric, name=prefix + metric.name)
+
+
+def _family(metric: Metric) -> Family:
+    if metric.kind == "histogram":
+        spread = HistogramMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+        for each in metric.samples:
+            # Each bucket counts all that are below its bound.
+            spread.add_metric(
+                each.labels,
+                list(zip((*map(str, each.bounds), "+Inf"), accumulate(each.counts), strict=True)),
+                each.value,
+            )
+        return spread
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family = kind(metric.name, metric.meaning, labels=metric.labels)
+    for each in metric.samples:
+        family.add_metric(each.labels, each.value)
     return family
-
-
-def _waits() -> HistogramMetricFamily:
-    return HistogramMetricFamily(WAITS, "How long permits were waited for.")
-
-
-def cumulative(waits: Sequence[tuple[float, int]]) -> list[tuple[str, float]]:
-    """The buckets as Prometheus wants them: each counts all that are below its bound."""
-    bounds = ["+Inf" if math.isinf(bound) else str(bound) for bound, _ in waits]
-    return list(zip(bounds, accumulate(count for _, count in waits), strict=True))
 
 
 def on_loop(loop: asyncio.AbstractEventLoop, take: Callable[[], T], patience: float = 5.0) -> Callable[[], T]:

@@ -59,31 +59,3 @@ class Rates:
         if last is None or first is None or first is last or name not in last.totals:
             return None
         return round((last.totals[name] - first.totals[name]) / (last.wall - first.wall), DIGITS)
-
-
-class HostRates:
-    """How often each host is asked. Hosts come and go: a status lists those that are asked most."""
-
-    def __init__(self) -> None:
-        self._run: Run | None = None
-        self._counts: deque[tuple[float, Mapping[str, int]]] = deque()
-
-    def take(self, run: Run, wall: float, requests: Mapping[str, int]) -> None:
-        """Count what a process said at `wall`, by its own clock: the requests to each host since it began."""
-        known = self._counts[-1][0] if self._counts else wall
-        if self._run is None or not run.goes_on(self._run) or wall < known:
-            self._counts.clear()
-        elif wall == known:
-            return
-        self._run = run
-        self._counts.append((wall, requests))
-        while len(self._counts) > 2 and wall - self._counts[1][0] >= WINDOW:
-            self._counts.popleft()
-
-    def rate(self, host: str) -> float | None:
-        """Requests a second over the last few; None if that is not known yet."""
-        if not self._counts or host not in self._counts[-1][1]:
-            return None
-        last, requests = self._counts[-1]
-        first, before = next((wall, each[host]) for wall, each in self._counts if host in each)
-        return None if first == last else round(max(0, requests[host] - before) / (last - first), DIGITS)

@@ -1,14 +1,16 @@
-"""The report: what a system does, as one typed value. Every page, screen, metric and summary is drawn from it.
+"""The report: all that is to be known of a system, as one typed value, from which it is shown everywhere.
 
-A system makes its report from its status (`pages/report.py`, `sequence/report.py`); nobody else needs to know what its
-status looks like. Reports are read often and by many, so texts and lists of names are bounded (`shorten`, `largest`).
+A running system makes its report (`pages/report.py`, `sequence/report.py`), and status.json is that report as JSON. It
+is read often and by many, who compute nothing, so texts and lists of names are bounded (`shorten`, `largest`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
+
+from sanderling.observe.metric import Metric
 
 # Bounds of what is shown, whatever a status has: a report is drawn every second for everyone who looks.
 MOST_NAMES, MOST_LISTED, MOST_TROUBLES, MOST_NUMBERS = 50, 20, 10, 8
@@ -69,7 +71,9 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     wall: float  # when it reported
     running: bool = True  # as far as it could say: one that was killed did not
-    paused: bool = False  # whether somebody paused it
+    paused: bool = False  # whether somebody paused it, or its disk has no room
+    space: str = ""  # where the pid counts, and when that process began: by these its end is known at once
+    start: str = ""
 
     @property
     def seconds(self) -> float:
@@ -114,18 +118,33 @@ class AtFault(StrEnum):
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One host."""
+    """One host. Rates are requests a second, times are seconds."""
 
     host: str
     state: HostCondition
     waiting: int  # items that wait for it
     in_flight: int  # requests to it that have no answer yet
     trouble: str = ""  # why it does not go well, in words; empty if it does
+    said: str = ""  # the last thing it said instead of a good answer, if that was the last thing it said
     at_fault: AtFault | None = None  # who caused the trouble; None without one, and for a host that only throttles
     requests: int = 0  # that were sent to it
     refused: int = 0  # of those, the ones that it did not accept
-    ceiling: float | None = None  # requests a second that it allows, as far as was learned
-    latency: float | None = None  # seconds until it answers
+    rate: float = 0.0  # that is allowed now
+    ceiling: float | None = None  # that it allows, as far as was learned
+    learned: str | None = None  # from what
+    cap: float | None = None  # that somebody has asked us not to exceed
+    cap_why: str | None = None
+    latency: float | None = None  # until it answers
+    p95: float | None = None  # the same of all but the slowest twentieth
+    usual: float | None = None  # the latency that answers are judged by
+    error_rate: float = 0.0  # the share of its last answers that failed
+    circuit: str = "closed"  # or open, or half-open
+    failures: int = 0  # in a row
+    not_before: float = 0.0  # from now on until it may be asked at all
+    callers: int = 0  # who wait for leave to ask it
+    policy: str = "crawl"  # by which its pace is found
+    shares: tuple[str, ...] = ()  # what it draws on together with other hosts: "credential/key 1"
+    due: float = 0.0  # when what waits for it is asked again if it was set aside, in Unix seconds
     why: str = ""  # it is asked at this rate, in words
 
 
@@ -142,6 +161,8 @@ class Report(msgspec.Struct, Generic[Facts_co], frozen=True, kw_only=True):
     set_aside: int = 0  # of the items that wait, those of hosts that do not answer
     hosts: tuple[HostReport, ...] = ()  # the hosts that are asked most; empty if the system does not list any
     hosts_known: int = 0  # how many hosts there are, listed or not
+    shared: tuple[HostReport, ...] = ()  # what hosts share: a key, a domain, an address
+    pace: str = "governor"  # what moves the pace of hosts
     classes: Mapping[str, int] = {}  # requests given to each class of work since the start; empty if it has no classes
     counters: Mapping[str, float] = {}  # further counts that only grow; the rate of each is a series
     gauges: Mapping[str, float | None] = {}  # further values that go up and down, each a series; None if unknown
@@ -149,6 +170,7 @@ class Report(msgspec.Struct, Generic[Facts_co], frozen=True, kw_only=True):
     lines: tuple[tuple[str, str], ...] = ()  # label and text of what needs a line of its own
     activity: tuple[Activity, ...] = ()  # values that are plotted
     events: tuple[Event, ...] = ()  # what happened lately, the oldest first
+    metrics: tuple[Metric, ...] = ()  # what only this system counts, for Prometheus
     facts: Facts_co  # what only this system has
 
     def totals(self) -> dict[str, float]:
@@ -166,56 +188,16 @@ class Report(msgspec.Struct, Generic[Facts_co], frozen=True, kw_only=True):
 AnyReport = Report[msgspec.Struct]
 
 
-class Reporting(Protocol):
-    """What every status says of its process."""
-
-    @property
-    def pid(self) -> int:
-        """Who it is."""
-
-    @property
-    def wall(self) -> float:
-        """When it was taken."""
-
-    @property
-    def seconds(self) -> float:
-        """How long it had run by then."""
-
-    @property
-    def running(self) -> bool:
-        """As far as it could say."""
-
-    @property
-    def disk_trouble(self) -> str:
-        """Why it paused itself, while it does: its disk has no room."""
-
-
-def process_of(status: Reporting, *, paused: bool) -> Process:
-    """Take what a status says of its process."""
-    return Process(
-        pid=status.pid,
-        started=status.wall - status.seconds,
-        wall=status.wall,
-        running=status.running,
-        paused=paused,
-    )
-
-
-def disk_troubles(status: Reporting) -> list[Trouble]:
-    """Return that the disk has no room, while the system is paused for it."""
-    return [Trouble(Severity.ERROR, status.disk_trouble)] if status.running and status.disk_trouble else []
-
-
-def host_troubles(hosts: Iterable[HostReport]) -> list[Trouble]:
-    """Return what is wrong with hosts. Each of them is a warning: what waits for other hosts goes on."""
-    return [Trouble(Severity.WARNING, f"{each.host}: {each.trouble}") for each in hosts if each.state in TROUBLED]
-
-
 def bound_troubles(troubles: Sequence[Trouble], most: int = MOST_TROUBLES) -> tuple[Trouble, ...]:
     """Return the worst troubles, each cut if it is too long; the last then says how many more there are."""
     ordered = sorted(troubles, key=lambda each: WORST_FIRST.index(each.severity))
     texts = shorten_all((each.text for each in ordered), most)
     return tuple(Trouble(each.severity, text) for each, text in zip(ordered, texts, strict=False))
+
+
+def throttled(hosts: Iterable[HostReport]) -> str:
+    """Say which hosts told us to wait."""
+    return join_names((each.host for each in hosts if each.circuit == "closed" and each.not_before > 0), 2) or "no host"
 
 
 def paced_by(pace: str) -> str:

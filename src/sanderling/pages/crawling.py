@@ -13,8 +13,8 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.output import PAGES
+from sanderling.pages.report import report_crawl
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.status import status
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import End
 
@@ -62,7 +62,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     def make(executor: Executor) -> Crawl:
         return Crawl(held, transport, executor, rules=rules, clock=clock, hand_over=hand_over)
 
-    crawl, complete = await run_to_end(held, transport, clock, make, status)
+    crawl, complete = await run_to_end(held, transport, clock, make, report_crawl)
     counts = crawl.counts
     fetched = counts[End.FETCHED] + counts[End.UNCHANGED]
     return CrawlResult(complete, fetched, counts[End.FAILED], path / PAGES)

@@ -1,20 +1,14 @@
-"""What a crawl of pages does, as the one report, made from its status. Pure."""
+"""What a crawl of pages does, as the one report."""
+
+from functools import partial
 
 import msgspec
 
-from sanderling.engine.host_report import report_host, shared_lines
-from sanderling.observe.report import (
-    Progress,
-    Report,
-    WorkCounts,
-    disk_troubles,
-    host_troubles,
-    join_names,
-    largest,
-    paced_by,
-    process_of,
-)
-from sanderling.pages.status import Status
+from sanderling.engine.host_report import Standing, backlog_host, standing_of
+from sanderling.observe.metric import counter, gauge
+from sanderling.observe.report import Progress, Report, WorkCounts, paced_by, throttled
+from sanderling.pages.crawl import Crawl
+from sanderling.stores.frontier_rows import End
 from sanderling.words import count, duration, size
 
 # How URLs end that were asked for.
@@ -24,80 +18,91 @@ ASKED_FOR = ("fetched", "unchanged", "moved", "failed")
 class PagesFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What only a crawl of pages has. Counts are those of the crawl, bytes those of the run."""
 
-    counts: dict[str, int]  # URLs by end
+    counts: dict[str, int]  # URLs by end, in lower case
     known: int  # URLs
     waiting: int  # URLs
+    set_aside: int = 0  # of those that wait, the URLs of hosts that do not answer: the next run asks for them
     inflight: int  # requests
     bytes: int  # of documents that were read
     hosts: int
+    crawl: int = 1  # the how-manieth of the folder
+
+    @property
+    def pages(self) -> int:
+        """Pages that were fetched, or found unchanged."""
+        return self.counts.get("fetched", 0) + self.counts.get("unchanged", 0)
 
 
-def report(status: Status) -> Report[PagesFacts]:
-    """Make the report of a crawl."""
-    counts, hosts = status.counts, tuple(map(report_host, status.hosts))
-    kept = counts.get("fetched", 0) + counts.get("unchanged", 0)
+def report_crawl(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = True) -> Report[PagesFacts]:
+    """Report a crawl after so many seconds; `top` hosts at most, those asked most first."""
+    decided, waiting = {end.name.lower(): crawl.counts[end] for end in End if end is not End.WAITING}, crawl.waiting
+    facts = PagesFacts(
+        counts=decided,
+        known=sum(decided.values()) + waiting,
+        waiting=waiting,
+        set_aside=crawl.set_aside,
+        inflight=crawl.inflight,
+        bytes=crawl.bytes,
+        hosts=len(crawl.hosts),
+        crawl=crawl.folder.crawl,
+    )
+    hosts = partial(backlog_host, crawl.hosts)
+    return report_pages(facts, standing_of(crawl.engine, crawl.limiter, seconds, hosts, top=top, running=running))
+
+
+def report_pages(facts: PagesFacts, at: Standing) -> Report[PagesFacts]:
+    """Make the report of a crawl from what is known of it. Pure."""
+    failed = facts.counts.get("failed", 0)
     return Report(
-        system=status.system,
-        doing=_doing(status),
-        process=process_of(status, paused=status.paused),
-        troubles=(*disk_troubles(status), *host_troubles(hosts)),
+        system="pages",
+        doing=_doing(facts, at),
+        process=at.process,
+        troubles=at.troubles,
         progress=Progress(
-            done=max(0, status.known - status.waiting),
-            whole=status.known,
-            what="known URLs",
-            failed=counts.get("failed", 0),
+            done=max(0, facts.known - facts.waiting), whole=facts.known, what="known URLs", failed=failed
         ),
-        work=_work(status, kept),
-        set_aside=status.set_aside,
-        hosts=hosts,
-        hosts_known=status.hosts_known,
-        classes=status.classes,
-        numbers=_numbers(status, kept),
-        lines=shared_lines(status.shared),
-        facts=PagesFacts(
-            counts=largest(counts),
-            known=status.known,
-            waiting=status.waiting,
-            inflight=status.inflight,
-            bytes=status.bytes,
-            hosts=status.hosts_known,
+        work=WorkCounts(
+            # Requests are those of this run, and URLs those of the whole crawl.
+            asked=max(at.asked, sum(facts.counts.get(end, 0) for end in ASKED_FOR)),
+            refused=at.refused,
+            kept=facts.pages,
+            failed=failed,
+            waiting=facts.waiting,
         ),
+        set_aside=facts.set_aside,
+        hosts=at.hosts,
+        hosts_known=facts.hosts,
+        shared=at.shared,
+        pace=at.pace,
+        classes=at.classes,
+        numbers=(
+            ("pages", f"{facts.pages:,}"),
+            ("waiting", f"{facts.waiting:,}"),
+            ("failed", f"{failed:,}"),
+            ("hosts", f"{facts.hosts:,}"),
+            ("in flight", f"{facts.inflight:,}"),
+            ("read", size(facts.bytes)),
+            ("told to wait", throttled(at.hosts)),
+            ("for", duration(at.process.seconds)),
+        ),
+        lines=at.lines,
+        metrics=(
+            counter("urls", "URLs that are decided, by their end.", facts.counts, "end"),
+            counter("bytes", "Bytes of bodies, once unpacked.", facts.bytes),
+            gauge("waiting", "URLs that are not decided yet.", facts.waiting),
+            gauge("inflight", "Requests under way.", facts.inflight),
+        ),
+        facts=facts,
     )
 
 
-def _work(status: Status, kept: int) -> WorkCounts:
-    ended = sum(status.counts.get(end, 0) for end in ASKED_FOR)
-    return WorkCounts(
-        # A host that is no longer asked is forgotten with its requests; how its URLs ended is not.
-        asked=max(sum(host.view.requests for host in status.hosts), ended),
-        refused=sum(host.view.rejected for host in status.hosts),
-        kept=kept,
-        failed=status.counts.get("failed", 0),
-        waiting=status.waiting,
-    )
-
-
-def _numbers(status: Status, kept: int) -> tuple[tuple[str, str], ...]:
-    throttled = [host.view.host for host in status.hosts if host.view.state == "closed" and host.view.not_before > 0]
-    return (
-        ("pages", f"{kept:,}"),
-        ("waiting", f"{status.waiting:,}"),
-        ("failed", f"{status.counts.get('failed', 0):,}"),
-        ("hosts", f"{status.hosts_known:,}"),
-        ("in flight", f"{status.inflight:,}"),
-        ("read", size(status.bytes)),
-        ("told to wait", join_names(throttled, 2) or "no host"),
-        ("for", duration(status.seconds)),
-    )
-
-
-def _doing(status: Status) -> str:
-    aside = f", {status.set_aside:,} of them for hosts that do not answer" if status.set_aside else ""
-    left, pace = count(status.waiting, "URL"), paced_by(status.pace)
-    if not status.running:
-        return f"ended with {count(status.pages, 'page')}, {left} left{aside}{pace}"
-    if status.paused:
-        return f"paused; {left} wait, {count(status.inflight, 'request')} in flight"
-    if not status.waiting:
+def _doing(facts: PagesFacts, at: Standing) -> str:
+    aside = f", {facts.set_aside:,} of them for hosts that do not answer" if facts.set_aside else ""
+    left, pace = count(facts.waiting, "URL"), paced_by(at.pace)
+    if not at.process.running:
+        return f"ended with {count(facts.pages, 'page')}, {left} left{aside}{pace}"
+    if at.process.paused:
+        return f"paused; {left} wait, {count(facts.inflight, 'request')} in flight"
+    if not facts.waiting:
         return "nothing is left to ask for"
-    return f"asking {count(status.hosts_known, 'host')}{pace}; {left} wait{aside}"
+    return f"asking {count(facts.hosts, 'host')}{pace}; {left} wait{aside}"

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from sanderling.apis.polled import Kind
+from sanderling.observe.report import Report
 from sanderling.polling.discovery import DiscoveryError
+from sanderling.polling.report import PollingFacts
 from sanderling.polling.settings import PollingSetting
-from sanderling.polling.status import PollingStatus
 from sanderling.polling.system import PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.documents import SourceRow
@@ -152,9 +153,9 @@ class PollingControl:
         """So many follow the changes now."""
         self._watch.followers = followers
 
-    def status(self) -> PollingStatus:
+    def status(self) -> Report[PollingFacts]:
         """How it stands."""
-        return self._watch.take()
+        return self._watch.report()
 
 
 def waves(kinds: Sequence[Kind]) -> list[list[str]]:

@@ -1,13 +1,13 @@
 """What polling counts, for the metrics and for people, and how punctual it was lately."""
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from sanderling.clock import Clock
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.metrics_polling import BATCH_BUCKETS, LATE_BUCKETS, RUN_BUCKETS, PollingCounts
+from sanderling.observe.metric import Metric, counter, gauge, histogram
 from sanderling.outcome import code_of
 from sanderling.stores.polling import Op
 
@@ -17,6 +17,11 @@ EVERYTHING = "all"  # the table of a purge
 OPS = frozenset(Op)
 # Why a target was made due: it is live; somebody asked, a person or a webhook; what it waited for is there.
 REASONS = ("active", "admin", "parent")
+
+# Fine around a quarter of a second, where a live target begins to look late; up to a minute, where anything does.
+LATE_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 1, 2, 5, 10, 30, 60)
+RUN_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30)
+BATCH_BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 LATELY = 10.0  # seconds that punctuality is taken over: steady, and still of now
 # At more than 200 runs a second these are of less than that. A hundredth of them is still 20.
@@ -144,19 +149,18 @@ class Measures:
         found = {pace: each.lately() for pace, each in self.punctuality.items()}
         return {pace: late for pace, late in found.items() if late is not None}
 
-    def counts(self) -> PollingCounts:
-        """All of it as it is now, for Prometheus; another thread may read that while this one goes on."""
-        return PollingCounts(
-            runs=dict(self.runs),
-            errors=dict(self.errors),
-            changes=dict(self.changes),
-            missed=dict(self.misses),
-            promotions=dict(self.promotions),
-            discoveries=dict(self.discoveries),
-            lateness={pace: found.copy() for pace, found in self.lateness.items()},
-            seconds={kind: found.copy() for kind, found in self.seconds.items()},
-            batches=self.batches.copy(),
-        )
+    def metrics(self) -> Iterator[Metric]:
+        """All of it, for Prometheus. No label has values that strangers choose."""
+        yield counter("runs", "Runs of targets, by outcome.", self.runs, "kind", "code")
+        yield counter("errors", "Runs that went wrong, by category.", self.errors, "kind", "category")
+        yield counter("changes", "Rows that came, changed or went.", self.changes, "table", "op")
+        yield counter("missed", "Runs that should have been and were not.", self.misses, "kind")
+        yield counter("promotions", "Targets that were made due at once.", self.promotions, "reason")
+        yield counter("discoveries", "Looks for what there is to poll.", self.discoveries, "result")
+        yield gauge("discovery_age_seconds", "Since a discovery last went well.", self.discovery_age)
+        yield histogram("lateness_seconds", "From due to start.", self.lateness, "pace")
+        yield histogram("run_seconds", "One run: asking, reading, storing.", self.seconds, "kind")
+        yield histogram("write_batch_targets", "Targets that were written back at once.", self.batches)
 
     def _kind(self, kind: str) -> str:
         return kind if kind in self._kinds else OTHER

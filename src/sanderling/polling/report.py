@@ -1,13 +1,12 @@
-"""What polling does, as the one report, made from its status. Pure."""
+"""What polling does, as the one report. Pure; `polling/watch.py` takes the facts of a running system."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from sanderling.engine.host_report import HostStatus, report_host
+from sanderling.engine.host_report import Standing
+from sanderling.observe.metric import Metric, gauge
 from sanderling.observe.report import (
-    MOST_LISTED,
-    MOST_NAMES,
     Activity,
     Event,
     Report,
@@ -15,23 +14,17 @@ from sanderling.observe.report import (
     Trouble,
     WorkCounts,
     bound_troubles,
-    disk_troubles,
-    process_of,
     shorten,
 )
 from sanderling.outcome import Code
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
-from sanderling.polling.status import ChangeStatus, PollingStatus
+from sanderling.stores.polling import RowChange
 from sanderling.words import count, duration
 
+# As many as are shown of each; a report is made every second, however many targets there are.
+MOST_ACCELERATED, MOST_RECENT, MOST_NEXT, MOST_KINDS = 20, 20, 10, 20
+LONGEST_KEY = 100  # characters; keys are the upstream's
 SHORT = 8  # characters of an id that are said where all of it has no room
-
-
-class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """How late runs began lately, in seconds."""
-
-    p50: float
-    p99: float
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,104 +32,158 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     id: str
-    interval: float
-    left: float
-    late: float
+    interval: float  # between two runs
+    left: float  # until the acceleration ends, unless it is renewed
+    late: float  # between due and start, of its last run
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
-    """A target that is soon to run. Times are seconds, `due` from now."""
+    """A target that is soon to run. Times are seconds."""
 
     kind: str
     id: str
-    due: float
-    interval: float
-    status: str
+    due: float  # from now; below 0 if it waits for a slot
+    interval: float  # between two runs
+    status: str  # how its last run ended, in words; empty before the first
+
+
+class ShortChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A row that came, changed or went."""
+
+    seq: int
+    at: float  # Unix seconds
+    op: str
+    table: str  # empty for a purge, as is the key
+    key: str  # cut where it is long
+    fields: tuple[str, ...]  # of an update: the columns that differ
+
+    @classmethod
+    def of(cls, change: RowChange) -> "ShortChange":
+        """That of a change."""
+        key = change.key if len(change.key) <= LONGEST_KEY else f"{change.key[: LONGEST_KEY - 1]}…"
+        fields = tuple(map(shorten, change.fields[:MOST_KINDS]))
+        return cls(seq=change.seq, at=change.at, op=change.op.value, table=change.table, key=key, fields=fields)
+
+
+class SubscriberReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One who is sent the changes."""
+
+    name: str
+    position: int  # the number of the last change it has
+    behind: int  # changes it does not have yet
+    trouble: str  # why nothing can be sent, while nothing can; empty otherwise
 
 
 class PollingFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Polling. Counts are those of the process."""
+    """What only polling has. Counts are those of the process; times are Unix seconds unless they say otherwise."""
 
-    targets: dict[str, int]
-    late: dict[str, Lateness]
-    accelerated: tuple[Live, ...]
-    next: tuple[Next, ...]
-    recent: tuple[ChangeStatus, ...]  # the oldest first
-    followers: int
-    newest: int
-    rate: float  # runs a second
+    source: str  # what its API is called
+    host: str
+    event: str  # the one that is polled; empty before the first discovery
+    current: str = ""  # kind and id of the target to look at: the one that is live, or the next one
+    targets: dict[str, int]  # all, paused, due, accelerated, failing, gone; a target may be under several of these
+    discovered: float | None  # when a discovery last went well; None if none has
+    discovery_trouble: str  # why the last one failed; empty if it went well
+    runs: dict[str, int]  # by kind
+    failed: int  # runs that went wrong
+    changes: int  # rows that came, changed or went
+    missed: int  # runs that should have been and were not
+    rate: float  # runs a second lately
+    late: dict[str, Late]  # seconds between due and start lately, by pace: accelerated, usual; absent without runs
+    inflight: int  # runs under way
+    slots: int  # runs that may be under way
+    ready: int  # targets that are due and wait for a slot
+    loaded: int  # targets in memory
+    pending: int  # targets that ran and are not written back yet
+    newest: int  # the number of the newest change; 0 before the first
+    followers: int  # of the event stream
+    subscribers: tuple[SubscriberReport, ...]
+    store_trouble: str  # why the database is not to be had, while it is not; empty otherwise
+    settings_problems: int = 0  # settings that cannot be read
+    problems: tuple[str, ...]  # of the settings, and odd values in documents, in words
+    accelerated: tuple[Live, ...]  # MOST_ACCELERATED of them at most
+    next: tuple[Next, ...]  # the MOST_NEXT targets that are due first, in that order
+    recent: tuple[ShortChange, ...]  # the last MOST_RECENT changes, the oldest first
     series: tuple[str, ...] = ("late_p99",)
 
+    @property
+    def ran(self) -> int:
+        """Runs, however they ended."""
+        return sum(self.runs.values())
 
-def report(status: PollingStatus) -> Report[PollingFacts]:
-    """Make the report of polling."""
-    host, late = status.limiter, _late(status)
-    requests = status.ran if host is None else max(status.ran, host.requests)
+    @property
+    def latest(self) -> Late | None:
+        """How late those runs were that matter most."""
+        return self.late.get(ACCELERATED) or self.late.get(USUAL)
+
+
+def report_polling(facts: PollingFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[PollingFacts]:
+    """Make the report of polling from what is known of it."""
+    late, targets = facts.latest, facts.targets
     return Report(
-        system=status.system,
-        doing=_polling(status),
-        process=process_of(status, paused=not status.enabled),
-        troubles=bound_troubles([*disk_troubles(status), *_troubles(status)]),
+        system="polling",
+        doing=_doing(facts, at),
+        process=at.process,
+        troubles=bound_troubles([*at.troubles, *_troubles(facts)]),
         work=WorkCounts(
-            asked=requests,
-            refused=0 if host is None else host.rejected,
-            kept=status.changed,
-            failed=status.failed,
-            waiting=status.ready,
+            asked=max(facts.ran, at.asked),
+            refused=at.refused,
+            kept=facts.changes,
+            failed=facts.failed,
+            waiting=facts.ready,
         ),
-        hosts=() if host is None else (report_host(HostStatus(host, status.ready, None), lasting=True),),
-        hosts_known=0 if host is None else 1,
-        classes=status.classes,
+        hosts=at.hosts,
+        hosts_known=len(at.hosts),
+        classes=at.classes,
         gauges={"late_p99": None if late is None else late.p99},
         numbers=(
-            ("targets", f"{status.targets.all:,}"),
-            ("live", f"{status.targets.accelerated:,}"),
-            ("runs a second", f"{status.rate:,.1f}"),
+            ("targets", f"{targets['all']:,}"),
+            ("live", f"{targets['accelerated']:,}"),
+            ("runs a second", f"{facts.rate:,.1f}"),
             ("late (p99)", "no runs" if late is None else duration(late.p99)),
-            ("changes", f"{status.changed:,}"),
-            ("failing", f"{status.targets.failing:,}"),
-            ("missed runs", f"{sum(status.missed.values()):,}"),
-            ("followers", f"{status.followers:,}"),
+            ("changes", f"{facts.changes:,}"),
+            ("failing", f"{targets['failing']:,}"),
+            ("missed runs", f"{facts.missed:,}"),
+            ("followers", f"{facts.followers:,}"),
         ),
-        lines=tuple(_lines(status)),
-        activity=tuple(_activity(status)),
-        events=tuple(Event(each.at, _describe(each)) for each in status.recent[-MOST_LISTED:]),
-        facts=PollingFacts(
-            targets=msgspec.structs.asdict(status.targets),
-            late={shorten(pace): Lateness(p50=each.p50, p99=each.p99) for pace, each in _first(status.late)},
-            accelerated=tuple(
-                Live(kind=each.kind, id=shorten(each.source_id), interval=each.interval, left=each.left, late=each.late)
-                for each in status.accelerated[:MOST_LISTED]
-            ),
-            next=tuple(
-                Next(
-                    kind=each.kind,
-                    id=shorten(each.source_id),
-                    due=each.due,
-                    interval=each.interval,
-                    status=shorten(each.status),
-                )
-                for each in status.next[:MOST_LISTED]
-            ),
-            recent=tuple(_change(each) for each in status.recent[-MOST_LISTED:]),
-            followers=status.followers,
-            newest=status.newest,
-            rate=status.rate,
-        ),
+        lines=tuple(_lines(facts)),
+        activity=tuple(_activity(facts)),
+        events=tuple(Event(each.at, _describe(each)) for each in facts.recent),
+        metrics=(*measured, *_metrics(facts, at)),
+        facts=facts,
     )
 
 
-def _lines(status: PollingStatus) -> Iterator[tuple[str, str]]:
+def _metrics(facts: PollingFacts, at: Standing) -> Iterator[Metric]:
+    positions = {each.name: each.position for each in facts.subscribers}
+    behind = {each.name: each.behind for each in facts.subscribers}
+    yield gauge("enabled", "1 if polling is switched on.", not at.process.paused)
+    yield gauge("in_flight", "Runs under way.", facts.inflight)
+    yield gauge("slots", "Runs that may be under way.", facts.slots)
+    yield gauge("ready", "Targets that are due and wait for a slot.", facts.ready)
+    yield gauge("loaded", "Targets in memory.", facts.loaded)
+    yield gauge("write_pending", "Targets that ran and are not written back yet.", facts.pending)
+    yield gauge("targets", "Targets.", facts.targets, "state")
+    yield gauge("newest_change", "The number of the newest change.", facts.newest)
+    yield gauge("followers", "Followers of the event stream.", facts.followers)
+    yield gauge("subscriber_position", "The last change that it has.", positions, "subscriber")
+    yield gauge("subscriber_behind", "Changes that it does not have yet.", behind, "subscriber")
+    yield gauge("store_trouble", "1 while the database is not to be had.", bool(facts.store_trouble))
+    yield gauge("settings_problems", "Settings that cannot be read.", facts.settings_problems)
+
+
+def _lines(facts: PollingFacts) -> Iterator[tuple[str, str]]:
     """Say what is polled, how it went, how punctual it is, and who was told."""
-    yield "source", f"{status.source} at {status.host}" if status.host else f"{status.source}, not asked yet"
-    yield "targets", describe_targets(status)
-    missed = sum(status.missed.values())
-    yield "runs", f"{status.ran:,}, {status.rate:,.1f} a second; {status.failed:,} failed, {missed:,} missed"
-    yield "late", _punctual(status)
-    followers = [f"{status.followers:,} follow the stream"] if status.followers else []
-    behind = [f"{each.name} is {count(each.behind, 'change')} behind" for each in status.subscribers if each.behind]
-    told = ", ".join([f"{count(status.changed, 'row')} changed", *followers, *behind])
-    yield "changes", f"{told}; the newest is number {status.newest:,}"
+    yield "source", f"{facts.source} at {facts.host}" if facts.host else f"{facts.source}, not asked yet"
+    yield "targets", describe_targets(facts)
+    yield "runs", f"{facts.ran:,}, {facts.rate:,.1f} a second; {facts.failed:,} failed, {facts.missed:,} missed"
+    late, what = facts.latest, "live runs" if ACCELERATED in facts.late else "runs"
+    punctual = "" if late is None else f"{duration(late.p50)} at the median, 99 of 100 by {duration(late.p99)} at most"
+    yield "late", f"{what} by {punctual}" if punctual else "no runs lately"
+    followers = [f"{facts.followers:,} follow the stream"] if facts.followers else []
+    behind = [f"{each.name} is {count(each.behind, 'change')} behind" for each in facts.subscribers if each.behind]
+    told = ", ".join([f"{count(facts.changes, 'row')} changed", *followers, *behind])
+    yield "changes", f"{told}; the newest is number {facts.newest:,}"
 
 
 def describe_interval(seconds: float) -> str:
@@ -146,77 +193,62 @@ def describe_interval(seconds: float) -> str:
     return f"{seconds:g} s" if seconds < 120 else duration(seconds)
 
 
-def describe_targets(status: PollingStatus) -> str:
+def describe_targets(facts: PollingFacts) -> str:
     """Say how many targets there are, and of what sort."""
-    counts = status.targets
-    sorts = ((counts.failing, "failing"), (counts.paused, "paused"), (counts.gone, "gone"))
-    return ", ".join([count(counts.all, "target"), *(f"{number:,} {what}" for number, what in sorts if number)])
+    counts = facts.targets
+    sorts = [f"{counts[what]:,} {what}" for what in ("failing", "paused", "gone") if counts[what]]
+    return ", ".join([count(counts["all"], "target"), *sorts])
 
 
-def _punctual(status: PollingStatus) -> str:
-    """Say how late runs began lately, of those that matter most."""
-    late = _late(status)
-    if late is None:
-        return "no runs lately"
-    what = "live runs" if ACCELERATED in status.late else "runs"
-    return f"{what} by {duration(late.p50)} at the median, 99 of 100 by {duration(late.p99)} at most"
-
-
-def _activity(status: PollingStatus) -> Iterator[Activity]:
+def _activity(facts: PollingFacts) -> Iterator[Activity]:
     """Count the runs of each kind, and say which are live."""
-    live = {each.kind: each.interval for each in status.accelerated}
-    for kind, runs in list(status.runs.items())[:MOST_LISTED]:
-        ran = sum(runs.values())
+    live = {each.kind: each.interval for each in facts.accelerated}
+    for kind, ran in list(facts.runs.items())[:MOST_KINDS]:
         said = f"live: every {describe_interval(live[kind])}" if kind in live else count(ran, "run")
         yield Activity(label=shorten(kind), value=ran, text=said, counts=True)
 
 
-def _describe(change: ChangeStatus) -> str:
+def _describe(change: ShortChange) -> str:
     if not change.table:
         return "everything was removed"
-    fields = f": {', '.join(change.fields[:MOST_LISTED])}" if change.fields else ""
+    fields = f": {', '.join(change.fields)}" if change.fields else ""
     return shorten(f"{change.op} {change.table} {change.key}{fields}")
 
 
-def _first(late: dict[str, Late]) -> list[tuple[str, Late]]:
-    return list(late.items())[:MOST_NAMES]
+def _doing(facts: PollingFacts, at: Standing) -> str:
+    if not at.process.running:
+        return f"ended after {count(facts.ran, 'run')}"
+    if facts.store_trouble:
+        return "waiting for the database"
+    if at.process.paused:
+        why = "the disk has no room" if at.disk_trouble else "nothing is polled until somebody resumes it"
+        return f"paused: {why}"
+    return _polling(facts)
 
 
-def _late(status: PollingStatus) -> Late | None:
-    """Of the runs that matter most."""
-    return status.late.get(ACCELERATED) or status.late.get(USUAL)
-
-
-def _change(change: ChangeStatus) -> ChangeStatus:
-    fields = tuple(shorten(each) for each in change.fields[:MOST_LISTED])
-    return msgspec.structs.replace(change, table=shorten(change.table), key=shorten(change.key), fields=fields)
-
-
-def _polling(status: PollingStatus) -> str:
-    if not status.running:
-        return f"ended after {count(status.ran, 'run')}"
-    polled = status.targets.all - status.targets.paused
-    if status.store_trouble or not status.enabled or not polled:
-        return status.doing
-    if not status.accelerated:
+def _polling(facts: PollingFacts) -> str:
+    if not facts.targets["all"]:
+        return "looking for what to poll"
+    polled = facts.targets["all"] - facts.targets["paused"]
+    if not polled:
+        return "all targets are paused"
+    if not facts.accelerated:
         return f"polling {count(polled, 'target')}, none of them live"
-    first, *others = status.accelerated
+    first, *others = facts.accelerated
     more = f", and {len(others)} more" if others else ""
-    return f"{first.kind} {first.source_id[:SHORT]} is live: asked for every {duration(first.interval)}{more}"
+    return f"{first.kind} {first.id[:SHORT]} is live: asked for every {duration(first.interval)}{more}"
 
 
-def _troubles(status: PollingStatus) -> Iterator[Trouble]:
-    if status.store_trouble:
-        yield Trouble(Severity.ERROR, status.store_trouble)
-    if status.discovery_trouble:
+def _troubles(facts: PollingFacts) -> Iterator[Trouble]:
+    if facts.store_trouble:
+        yield Trouble(Severity.ERROR, facts.store_trouble)
+    if facts.discovery_trouble:
         # Our own guard: a name that turned out to be one of ours.
-        hint = "; see --private" if status.discovery_trouble.startswith(Code.REFUSED) else ""
-        found = f"what there is to poll could not be found out: {status.discovery_trouble}{hint}"
+        hint = "; see --private" if facts.discovery_trouble.startswith(Code.REFUSED) else ""
+        found = f"what there is to poll could not be found out: {facts.discovery_trouble}{hint}"
         yield Trouble(Severity.ERROR, found)
-    yield from (Trouble(Severity.WARNING, each) for each in status.problems)
-    for each in status.subscribers:
+    yield from (Trouble(Severity.WARNING, each) for each in facts.problems)
+    for each in facts.subscribers:
         if each.trouble:
             found = f"{each.name} is {count(each.behind, 'change')} behind: {each.trouble}"
             yield Trouble(Severity.WARNING, found)
-    if status.limiter is not None and status.limiter.state != "closed":
-        yield Trouble(Severity.WARNING, f"{status.host}: {status.limiter.why}")

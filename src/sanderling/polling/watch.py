@@ -1,24 +1,25 @@
-"""Takes the status of a running system, for people, for other processes and for Prometheus."""
+"""Reports a running system, for people, for other processes and for Prometheus."""
 
-import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 
-from sanderling.apis.polled import TargetName
-from sanderling.observe.metrics_polling import PollingReadings
-from sanderling.polling.status import (
+from sanderling.engine.host_report import report_host, standing_of
+from sanderling.observe.report import Report, shorten
+from sanderling.polling.report import (
     MOST_ACCELERATED,
     MOST_NEXT,
-    AcceleratedStatus,
-    NextStatus,
-    PollingStatus,
-    SubscriberStatus,
-    TargetCounts,
-    by_two,
-    recently,
+    MOST_RECENT,
+    Live,
+    Next,
+    PollingFacts,
+    ShortChange,
+    SubscriberReport,
+    report_polling,
 )
 from sanderling.polling.system import PollingSystem
-from sanderling.polling.targets import ScheduledTarget
 from sanderling.stores.polling import PollingStoreError, StoredTargetCounts
 
 EVERY = 2.0  # seconds between counts of all targets
@@ -49,57 +50,75 @@ class PollingWatch:
         with suppress(PollingStoreError):  # the system says so itself
             self._counts = await self._system.tools.store.count(self._system.clock.wall())
 
-    def take(self, *, running: bool = True) -> PollingStatus:
+    def report(self, *, running: bool = True) -> Report[PollingFacts]:
         """How it stands."""
-        system, measures, clock = self._system, self._system.measures, self._system.clock
-        settings, discovery = system.live.now, system.discovery
-        now, wall = clock.now(), clock.wall()
-        if measures.discoveries["ok"]:
-            self._discovered = wall - measures.discovery_age
-        views = system.tools.limiter.snapshot(1).top
-        return PollingStatus(
-            running=running,
-            pid=os.getpid(),
-            wall=wall,
-            started=self._started,
+        system, now, wall = self._system, self._system.clock.now(), self._system.clock.wall()
+        if system.measures.discoveries["ok"]:
+            self._discovered = wall - system.measures.discovery_age
+        hosts = partial(report_host, waiting=system.schedule.ready, lasting=True)
+        seconds, limiter = wall - self._started, system.tools.limiter
+        at = standing_of(system.engine, limiter, seconds, hosts, top=1, running=running)
+        facts = self._facts(at.hosts[0].host if at.hosts else "", now)
+        return report_polling(facts, at, system.measures.metrics())
+
+    def _facts(self, host: str, now: float) -> PollingFacts:
+        system, measures, settings = self._system, self._system.measures, self._system.live.now
+        schedule, newest, counts = system.schedule, system.feed.newest, self._counts._asdict()
+        runs: Counter[str] = Counter()
+        for (kind, _), number in measures.runs.items():
+            runs[kind] += number
+        current = system.activity.activity.current
+        return PollingFacts(
             source=system.tools.source.name,
-            host=views[0].host if views else "",
-            enabled=not system.engine.wanted.paused,
-            disk_trouble=system.engine.wanted.disk_trouble,
+            host=host,
             event=system.activity.event or "",
-            current=_shown(system.activity.activity.current),
-            targets=TargetCounts.of(self._counts),
+            current="" if current is None else f"{current.kind} {current.source_id}",
+            targets={"all": counts.pop("targets"), **counts},
             discovered=self._discovered,
-            discovery_trouble=discovery.trouble,
-            runs=by_two(measures.runs),
-            errors=by_two(measures.errors),
-            changes=by_two(measures.changes),
-            missed=dict(measures.misses),
+            discovery_trouble=system.discovery.trouble,
+            runs=dict(runs),
+            failed=measures.errors.total(),
+            changes=measures.changes.total(),
+            missed=measures.misses.total(),
             rate=measures.rate,
             late=measures.late,
             inflight=system.engine.inflight,
             slots=settings.concurrency if settings else 0,
-            ready=system.schedule.ready,
-            loaded=len(system.schedule.entries),
+            ready=schedule.ready,
+            loaded=len(schedule.entries),
             pending=system.sync.pending,
-            newest=system.feed.newest,
+            newest=newest,
             followers=self.followers,
             subscribers=tuple(
-                SubscriberStatus(
-                    name=each.name,
-                    position=each.position,
-                    behind=max(0, system.feed.newest - each.position),
-                    trouble=each.trouble,
+                SubscriberReport(
+                    name=each.name, position=each.position, behind=max(0, newest - each.position), trouble=each.trouble
                 )
                 for each in system.subscribers
             ),
             store_trouble=system.trouble,
+            settings_problems=len(system.live.problems),
             problems=(*system.live.problems, *self._too_much(), *system.keeper.odd),
-            limiter=views[0] if views else None,
-            accelerated=tuple(_accelerated(entry, now) for entry in self._live()),
-            recent=recently(list(system.keeper.recent)),
-            classes=system.engine.given_by_name(),
-            next=tuple(_next(entry, now) for entry in system.schedule.upcoming()[:MOST_NEXT]),
+            accelerated=tuple(
+                Live(
+                    kind=each.kind,
+                    id=shorten(each.source_id),
+                    interval=each.interval,
+                    left=max(0.0, (each.until or now) - now),
+                    late=each.late,
+                )
+                for each in islice(schedule.accelerated.values(), MOST_ACCELERATED)
+            ),
+            next=tuple(
+                Next(
+                    kind=each.kind,
+                    id=shorten(each.source_id),
+                    due=each.at - now,
+                    interval=each.interval,
+                    status=shorten(each.status),
+                )
+                for each in schedule.upcoming()[:MOST_NEXT]
+            ),
+            recent=tuple(map(ShortChange.of, list(system.keeper.recent)[-MOST_RECENT:])),
         )
 
     def _too_much(self) -> Iterator[str]:
@@ -108,51 +127,3 @@ class PollingWatch:
         allowed = self._system.tools.limiter.rules.pace.max_rps
         if wanted > allowed:
             yield f"what is live asks for {wanted:,.0f} requests a second, and --rps allows {allowed:,.0f}"
-
-    def _live(self) -> list[ScheduledTarget]:
-        return list(self._system.schedule.accelerated.values())[:MOST_ACCELERATED]
-
-    def readings(self) -> PollingReadings:
-        """The same for Prometheus."""
-        system, settings = self._system, self._system.live.now
-        counts = TargetCounts.of(self._counts)
-        return PollingReadings(
-            counts=system.measures.counts(),
-            enabled=not system.engine.wanted.paused,
-            inflight=system.engine.inflight,
-            slots=settings.concurrency if settings else 0,
-            ready=system.schedule.ready,
-            loaded=len(system.schedule.entries),
-            pending=system.sync.pending,
-            targets={state: getattr(counts, state) for state in counts.__struct_fields__},
-            discovery_age=system.measures.discovery_age,
-            newest=system.feed.newest,
-            followers=self.followers,
-            positions={each.name: each.position for each in system.subscribers},
-            store_trouble=bool(system.trouble),
-            problems=len(system.live.problems),
-        )
-
-
-def _shown(name: TargetName | None) -> str:
-    return "" if name is None else f"{name.kind} {name.source_id}"
-
-
-def _accelerated(entry: ScheduledTarget, now: float) -> AcceleratedStatus:
-    return AcceleratedStatus(
-        kind=entry.kind,
-        source_id=entry.source_id,
-        interval=entry.interval,
-        left=max(0.0, (entry.until or now) - now),
-        late=entry.late,
-    )
-
-
-def _next(entry: ScheduledTarget, now: float) -> NextStatus:
-    return NextStatus(
-        kind=entry.kind,
-        source_id=entry.source_id,
-        due=entry.at - now,
-        interval=entry.interval,
-        status=entry.status,
-    )

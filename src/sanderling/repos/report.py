@@ -1,119 +1,157 @@
-"""What a crawl of repos does, as the one report, made from its status. Pure."""
+"""What a crawl of repos does, as the one report."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 
 from sanderling.apis.atproto import PERMANENT
-from sanderling.engine.host_report import HostStatus as EngineHostStatus
-from sanderling.engine.host_report import report_host
-from sanderling.observe.report import (
-    HostReport,
-    Progress,
-    Report,
-    WorkCounts,
-    disk_troubles,
-    host_troubles,
-    largest,
-    paced_by,
-    process_of,
-)
-from sanderling.repos.source import ARCHIVED
-from sanderling.repos.status import HostStatus, RepoStatus
+from sanderling.engine.host_report import Standing, report_host, standing_of
+from sanderling.limit import HostView
+from sanderling.observe.metric import Metric, counter, gauge
+from sanderling.observe.report import HostReport, Progress, Report, WorkCounts, largest, paced_by
+from sanderling.repos.crawl import RepoCrawl
+from sanderling.repos.handler import category_of
+from sanderling.repos.measures import ARCHIVED
+from sanderling.repos.segments import Segments
+from sanderling.stores.ports import ProgressView
 from sanderling.words import count, duration, size
 
 SETTLED = frozenset({ARCHIVED, *PERMANENT})
 
 
 class ReposFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What only a crawl of repos has."""
+    """What only a crawl of repos has. Counts are those of the run, but for `done` and `known`."""
 
-    done: int
-    known: int
+    done: int  # DIDs
+    known: int  # DIDs of the directory
     eta: float | None  # seconds
-    categories: dict[str, int]
+    categories: dict[str, int]  # repos, by category or "archived"
     records: int
-    waiting: int
+    waiting: int  # DIDs, in memory and on disk
+    set_aside: int = 0  # DIDs that are left, since their host did not answer or refused them for too long
+    inflight: int = 0  # requests
+    bytes_read: int = 0
+    bytes_written: int = 0
+    dropped: dict[str, int] = {}  # records of archived repos that are not in them, by why
+    ready: int = 0  # of those that wait, the DIDs in memory
+    hosts_asked: int = 0  # hosts with work left
+    segments_finalised: int = 0
     segment: int
     segment_bytes: int
     hosts: int
     blocked: int  # hosts that were set aside
     series: tuple[str, ...] = (ARCHIVED,)
 
+    @property
+    def archived(self) -> int:
+        """Repos that were archived."""
+        return self.categories.get(ARCHIVED, 0)
 
-def report(status: RepoStatus) -> Report[ReposFacts]:
-    """Make the report of a crawl."""
-    ended = sum(status.ended.values())
-    settled = sum(number for end, number in status.ended.items() if end in SETTLED)
-    done = min(status.known, status.before + settled) if status.known else status.before + settled
-    left = max(0, status.known - done)
-    rate = settled / status.seconds if status.seconds > 0 else 0.0
-    time_left = left / rate if rate > 0 else None
-    hosts = tuple(map(report_one, status.hosts))
-    return Report(
-        system=status.system,
-        doing=_doing(status, left),
-        process=process_of(status, paused=status.paused),
-        troubles=(*disk_troubles(status), *host_troubles(hosts)),
-        time_left=time_left,
-        progress=Progress(done=done, whole=status.known, what="DIDs"),
-        work=WorkCounts(
-            # A host that is no longer asked is forgotten with its requests; how its repos ended is not.
-            asked=max(sum(host.view.requests for host in status.hosts), ended),
-            refused=sum(host.view.rejected for host in status.hosts),
-            kept=status.archived,
-            failed=ended - settled,
-            waiting=status.waiting,
-        ),
-        set_aside=status.set_aside,
-        hosts=hosts,
-        hosts_known=status.hosts_known,
-        classes=status.classes,
-        counters={ARCHIVED: status.archived},
-        numbers=_numbers(status, left, time_left),
-        lines=(("ended", _ended(status)),),
-        facts=ReposFacts(
+
+@dataclass(frozen=True, slots=True)
+class RepoWatch:
+    """All that a running crawl is looked at through."""
+
+    crawl: RepoCrawl
+    segments: Segments
+    known: int
+    before: ProgressView
+
+    def report(self, seconds: float, top: int = 1000, *, running: bool = True) -> Report[ReposFacts]:
+        """Report it after so long; `top` hosts at most, those asked most first."""
+        crawl, ended = self.crawl, dict(self.crawl.ended)
+        settled = sum(number for end, number in ended.items() if end in SETTLED)
+        done = self.before.completed + settled
+        done = min(self.known, done) if self.known else done
+        left = max(0, self.known - done)
+        facts = ReposFacts(
             done=done,
-            known=status.known,
-            eta=None if time_left is None else round(time_left, 1),
-            categories=largest(status.ended),
-            records=status.records,
-            waiting=status.waiting,
-            segment=status.segment,
-            segment_bytes=status.segment_bytes,
-            hosts=status.hosts_known,
-            blocked=status.hosts_blocked,
+            known=self.known,
+            eta=round(left * seconds / settled, 1) if settled and seconds > 0 else None,
+            categories=largest(ended),
+            records=crawl.source.records,
+            waiting=crawl.waiting,
+            set_aside=crawl.set_aside,
+            inflight=crawl.inflight,
+            bytes_read=crawl.exchanges.bytes,
+            bytes_written=crawl.sink.bytes,
+            dropped={why: number for why, number in crawl.source.dropped.items() if number},
+            ready=crawl.source.waiting,
+            hosts_asked=crawl.engine.asking,
+            segments_finalised=self.segments.finalised,
+            segment=self.segments.number,
+            segment_bytes=self.segments.bytes,
+            hosts=len(crawl.hosts),
+            blocked=crawl.source.hosts_aside,
+        )
+        at = standing_of(crawl.engine, crawl.limiter, seconds, self._host, top=top, running=running)
+        measured = crawl.measures.metrics(crawl.ended, crawl.exchanges, crawl.durations)
+        return report_repos(facts, at, measured)
+
+    def _host(self, view: HostView) -> HostReport | None:
+        host = self.crawl.hosts.get(view.host)
+        if host is None:
+            return None
+        trouble = "" if host.trouble is None else category_of(host.trouble).value
+        due = float(host.due_at) if host.aside else 0.0
+        made = report_host(view, host.waiting, trouble, aside=host.aside, due=due)
+        return msgspec.structs.replace(made, failures=len(host.streak or ()))
+
+
+def report_repos(facts: ReposFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[ReposFacts]:
+    """Make the report of a crawl from what is known of it. Pure."""
+    ended = sum(facts.categories.values())
+    settled = sum(number for end, number in facts.categories.items() if end in SETTLED)
+    left = max(0, facts.known - facts.done)
+    named = ", ".join(f"{number:,} {name}" for name, number in facts.categories.items())
+    return Report(
+        system="repos",
+        doing=_doing(facts, at, left),
+        process=at.process,
+        troubles=at.troubles,
+        time_left=facts.eta,
+        progress=Progress(done=facts.done, whole=facts.known, what="DIDs"),
+        work=WorkCounts(
+            asked=max(at.asked, ended),
+            refused=at.refused,
+            kept=facts.archived,
+            failed=ended - settled,
+            waiting=facts.waiting,
         ),
+        set_aside=facts.set_aside,
+        hosts=at.hosts,
+        hosts_known=facts.hosts,
+        pace=at.pace,
+        classes=at.classes,
+        counters={ARCHIVED: facts.archived},
+        numbers=(
+            ("archived", f"{facts.archived:,}"),
+            ("left", f"{left:,}"),
+            ("time left", duration(facts.eta)),
+            ("records", f"{facts.records:,}"),
+            ("hosts", f"{facts.hosts:,}"),
+            ("set aside", f"{facts.blocked:,}"),
+            ("written", size(facts.bytes_written)),
+            ("segment", f"{facts.segment} with {size(facts.segment_bytes)}"),
+        ),
+        lines=(("ended", named or "none yet"),),
+        metrics=(
+            *measured,
+            counter("segments_finalized", "Segments that were finished.", facts.segments_finalised),
+            counter("bytes_written", "Bytes of repos that are durable.", facts.bytes_written),
+            gauge("pds_count", "Hosts that are known.", facts.hosts),
+            gauge("dispatch_remaining", "DIDs that wait in memory.", facts.ready),
+            gauge("active_pds", "Hosts with DIDs that wait.", facts.hosts_asked),
+        ),
+        facts=facts,
     )
 
 
-def _numbers(status: RepoStatus, left: int, time_left: float | None) -> tuple[tuple[str, str], ...]:
-    return (
-        ("archived", f"{status.archived:,}"),
-        ("left", f"{left:,}"),
-        ("time left", duration(time_left)),
-        ("records", f"{status.records:,}"),
-        ("hosts", f"{status.hosts_known:,}"),
-        ("set aside", f"{status.hosts_blocked:,}"),
-        ("written", size(status.bytes_written)),
-        ("segment", f"{status.segment} with {size(status.segment_bytes)}"),
-    )
-
-
-def report_one(host: HostStatus) -> HostReport:
-    """Make the report of a host."""
-    return report_host(EngineHostStatus(host.view, host.waiting, host.trouble or None, host.blocked))
-
-
-def _ended(status: RepoStatus) -> str:
-    """Say how repos ended, the most frequent first."""
-    return ", ".join(f"{number:,} {name}" for name, number in largest(status.ended).items()) or "none yet"
-
-
-def _doing(status: RepoStatus, left: int) -> str:
-    aside = f", {status.set_aside:,} of them for hosts that do not answer or refuse them" if status.set_aside else ""
-    if not status.running:
-        return f"ended with {count(status.archived, 'repo')} archived, {left:,} left{aside}{paced_by(status.pace)}"
-    if status.paused:
-        return f"paused; {count(left, 'repo')} left, {count(status.inflight, 'request')} in flight"
-    return (
-        f"archiving from {count(status.hosts_known, 'host')}{paced_by(status.pace)}; {count(left, 'repo')} left{aside}"
-    )
+def _doing(facts: ReposFacts, at: Standing, left: int) -> str:
+    aside = f", {facts.set_aside:,} of them for hosts that do not answer or refuse them" if facts.set_aside else ""
+    if not at.process.running:
+        return f"ended with {count(facts.archived, 'repo')} archived, {left:,} left{aside}{paced_by(at.pace)}"
+    if at.process.paused:
+        return f"paused; {count(left, 'repo')} left, {count(facts.inflight, 'request')} in flight"
+    return f"archiving from {count(facts.hosts, 'host')}{paced_by(at.pace)}; {count(left, 'repo')} left{aside}"

@@ -19,13 +19,12 @@ from sanderling.outcome import Outcome
 from sanderling.repos.feeding import Feeder
 from sanderling.repos.handler import Understood, category_of
 from sanderling.repos.hosts import QueuedRepo, RepoHost, RepoRequest
-from sanderling.repos.measures import Measures
+from sanderling.repos.measures import ARCHIVED, Measures
 from sanderling.repos.packing import Packed
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.sink import Archived, Note, RepoWriter
 from sanderling.stores.ports import Due, HostAside, Unfinished
 
-ARCHIVED = "archived"  # beside the categories
 NEW = (Class.NEW,)
 
 

@@ -26,7 +26,6 @@ from typing import NamedTuple
 from sanderling.clock import Clock, Pauses
 from sanderling.engine.handover import HandOver
 from sanderling.formats.instance import Message, decode
-from sanderling.observe.metrics_sequence import StoreReadings
 from sanderling.sequence.rows import RowsError, rows_in
 from sanderling.stores.instances import (
     InsertResult,
@@ -36,7 +35,7 @@ from sanderling.stores.instances import (
     InstancesFault,
     RawInstances,
 )
-from sanderling.stores.queue import Delivery, Depth, Queue, QueueError
+from sanderling.stores.queue import Delivery, Queue, QueueError
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +151,6 @@ class StoreTally:
     outages: int = 0
     trouble: str = ""  # why nothing is stored, while nothing is
     last_error: str = ""
-
-    def readings(self, depth: Depth | None) -> StoreReadings:
-        """The same for Prometheus, with what is known of the queue."""
-        counts = {"new": self.stored, "duplicate": self.duplicates, "buried": self.buried, "retried": self.retried}
-        return StoreReadings({} if depth is None else depth._asdict(), counts, self.workers)
 
 
 class _Parcel(NamedTuple):

@@ -13,7 +13,6 @@ from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
-from sanderling.observe.metrics_sequence import SequenceReadings, StoreReadings
 from sanderling.sequence import alerts
 from sanderling.sequence.cursor import IdCursor, Position
 from sanderling.sequence.guard import Guard, ScalingGuardRules
@@ -176,30 +175,3 @@ class SequenceSystem:
         while True:
             await self.count_missed()
             await self._clock.sleep(REFRESH)
-
-    def readings(self, store: StoreReadings) -> SequenceReadings:
-        """How it stands, for Prometheus; the store says its own part, where it runs beside us."""
-        measures, plan = self.measures, self.scaler.plan
-        return SequenceReadings(
-            answers=dict(measures.answers),
-            lags={key: lags.copy() for key, lags in measures.lags.items()},
-            requests={name: seconds.copy() for name, seconds in measures.requests.items()},
-            workers=self.workers,
-            inflight=self.inflight,
-            waiting=self.waiting,
-            cursor=self.durable.low,
-            head=self.lookout.head.estimate(self._clock.wall()),
-            newest=self.lookout.head.newest,
-            available=self.availability.open,
-            missed=self.missed,
-            period=plan.period,
-            strategy=plan.strategy.value,
-            probes=dict(measures.probes),
-            gaps=measures.gaps,
-            skipped=measures.skipped,
-            rechecks=dict(measures.rechecks),
-            decisions=dict(measures.decisions),
-            published=self.sink.published,
-            publish_failures=self.sink.failures,
-            store=store,
-        )

@@ -4,29 +4,28 @@ Where several processes may run in one folder, each has a file of its own (`Stat
 beside it status-2.json, and so on. Locks say which are taken; the system lets go of a lock when its process ends.
 """
 
-import dataclasses
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from sanderling.stores.durable import FolderError, Lock, plainly, remove_drafts, write_new
-from sanderling.stores.process_identity import ProcessIdentity, has_ended, own_process
+from sanderling.stores.process_identity import ProcessIdentity, has_ended
 
 FILE = "status.json"
 OTHERS = re.compile(r"status-([1-9]\d{0,4})\.json", re.ASCII)
 SILENT = 10.0  # seconds after which one that should say something every second or two has ended, or hangs
+EARLIER = "was written by another version; a system that runs by this one writes it anew"
 
 S = TypeVar("S")
 
 
 class Published(Protocol):
-    """What the status of every system says of its process."""
+    """What a report says of its process."""
 
     @property
     def running(self) -> bool:
@@ -37,42 +36,52 @@ class Published(Protocol):
         """Who wrote it."""
 
     @property
-    def process(self) -> ProcessIdentity | None:
-        """By what its end is known; None where that is not."""
+    def space(self) -> str:
+        """Where the pid counts; empty where its end is not known at once."""
+
+    @property
+    def start(self) -> str:
+        """When that process began, by which it is known from one that has its pid later."""
 
     @property
     def wall(self) -> float:
         """When, in Unix seconds."""
 
-    @property
-    def seconds(self) -> float:
-        """How long it had run by then."""
 
-    @property
-    def disk_trouble(self) -> str:
-        """Why it paused itself, while it does: its disk has no room."""
+class StatusError(ValueError):
+    """A status makes no sense; the message says what it is instead."""
 
 
-def write_status(folder: Path, now: object, name: str = FILE) -> None:
-    """Write it, a struct or a dataclass, so that a reader sees all of it or the one before. Raises FolderError."""
-    if getattr(now, "pid", 0) == os.getpid():
-        now = _identified(now)
+class _Earlier(msgspec.Struct):
+    """What a status said of its process before it was a report."""
+
+    system: str
+    pid: int
+    wall: float
+
+
+def write_status(folder: Path, report: msgspec.Struct, name: str = FILE) -> None:
+    """Write it so that a reader sees all of it or the one before. Raises FolderError."""
     with plainly(folder):
-        write_new(folder / name, [msgspec.json.encode(now)], sync=False)
+        write_new(folder / name, [msgspec.json.encode(report)], sync=False)
 
 
-def _identified(now: object) -> object:
-    if isinstance(now, msgspec.Struct):
-        return msgspec.structs.replace(now, process=own_process())
-    return dataclasses.replace(cast("Any", now), process=own_process())
+def decode_status(data: bytes, kind: type[S], name: str = FILE) -> S:
+    """The report that a status is. Raises StatusError."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            msgspec.json.decode(data, type=_Earlier)
+            raise StatusError(f"{name} {EARLIER}") from None
+        raise StatusError(f"{name} makes no sense: {error}") from None
 
 
 def read_status(folder: Path, kind: type[S], name: str = FILE) -> S | None:
     """The one that was last written there; None if there is none that can be read."""
-    try:
-        return msgspec.json.decode((folder / name).read_bytes(), type=kind)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    with suppress(OSError, StatusError):
+        return decode_status((folder / name).read_bytes(), kind, name)
+    return None
 
 
 def read_statuses(folder: Path, kind: type[S]) -> list[S]:
@@ -113,9 +122,9 @@ class StatusFile:
         finally:
             lock.release()
 
-    def write(self, now: object) -> None:
+    def write(self, report: msgspec.Struct) -> None:
         """Write how we stand. Raises FolderError."""
-        write_status(self.folder, now, self.name)
+        write_status(self.folder, report, self.name)
 
 
 def _name(number: int) -> str:
@@ -149,11 +158,16 @@ def _remove_free(folder: Path, above: int) -> bool:
     return removed == len(others)
 
 
-def age(found: Published, wall: float) -> float:
+def age(process: Published, wall: float) -> float:
     """Seconds since it was said; what was said by a clock that is ahead of ours was said just now."""
-    return max(0.0, wall - found.wall)
+    return max(0.0, wall - process.wall)
 
 
-def is_running(found: Published, wall: float) -> bool:
+def is_running(process: Published, wall: float) -> bool:
     """Whether whoever wrote it still runs, as far as can be told."""
-    return found.running and age(found, wall) < SILENT and not has_ended(found.pid, found.process)
+    return process.running and age(process, wall) < SILENT and not is_gone(process)
+
+
+def is_gone(process: Published) -> bool:
+    """Whether that process is known to have ended."""
+    return bool(process.space) and has_ended(process.pid, ProcessIdentity(process.space, process.start))

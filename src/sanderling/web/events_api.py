@@ -14,9 +14,10 @@ from sanderling.clock import Clock
 from sanderling.events.analysis.impact import Risk
 from sanderling.events.lately import in_short
 from sanderling.events.modes import Modes
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.events.watch import EventsControl
 from sanderling.observe import logs
+from sanderling.observe.report import Report
 from sanderling.stores.analytics import AnalyticsError, ErrorFilter, PostFilter, PostPage, PostSummary
 from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.durable import FolderError
@@ -230,7 +231,7 @@ class AdminRoutes:
         return Parts(status=OK if all(said == OK for said in parts.values()) else "degraded", parts=parts)
 
     @route("GET", f"{EVENTS}/status")
-    async def status(self) -> EventsStatus:
+    async def status(self) -> Report[EventsFacts]:
         """How the processing of events stands."""
         return await self._control.status()
 

@@ -15,29 +15,27 @@ from typing import NamedTuple
 
 import msgspec
 
-from sanderling.events.status import EventsStatus, together
-from sanderling.jobs.status import JobStatus
+from sanderling.events.report import EventsFacts
+from sanderling.jobs.report import JobFacts
 from sanderling.observe import logs
-from sanderling.pages.status import Status as PagesStatus
-from sanderling.polling.status import PollingStatus
-from sanderling.repos.status import RepoStatus
-from sanderling.sequence.status import SequenceStatus
+from sanderling.observe.report import AnyReport, Process, Report
+from sanderling.pages.report import PagesFacts
+from sanderling.polling.report import PollingFacts
+from sanderling.repos.report import ReposFacts
+from sanderling.sequence.report import SequenceFacts
 from sanderling.stores import control_file
 from sanderling.stores.control_file import NOTHING, Control, read_control
-from sanderling.stores.process_identity import ProcessIdentity, has_ended
-from sanderling.stores.status_file import FILE, SILENT, status_files
+from sanderling.stores.status_file import FILE, SILENT, StatusError, decode_status, is_gone, status_files
 
 log = logs.get(__name__)
 
-AnyStatus = PagesStatus | JobStatus | SequenceStatus | RepoStatus | PollingStatus | EventsStatus
-
-KINDS: dict[str, type[AnyStatus]] = {
-    "pages": PagesStatus,
-    "jobs": JobStatus,
-    "sequence": SequenceStatus,
-    "repos": RepoStatus,
-    "polling": PollingStatus,
-    "events": EventsStatus,
+KINDS: dict[str, type[AnyReport]] = {
+    "pages": Report[PagesFacts],
+    "jobs": Report[JobFacts],
+    "sequence": Report[SequenceFacts],
+    "repos": Report[ReposFacts],
+    "polling": Report[PollingFacts],
+    "events": Report[EventsFacts],
 }
 UNKNOWN = "unknown"  # of a file that does not say which system it is of
 HERE = "."  # the name of the home itself
@@ -51,15 +49,11 @@ LONGEST = 300  # characters of what is said about a file
 UNSOUND = (OSError, ValueError, ArithmeticError, LookupError, TypeError, RecursionError, msgspec.MsgspecError)
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What every status says, of any version."""
+class _Said(msgspec.Struct, frozen=True):
+    """What every report says, whatever its facts are."""
 
     system: str
-    wall: float
-    pid: int = 0
-    started: float = 0.0
-    running: bool = True
-    process: ProcessIdentity | None = None
+    process: Process | None = None
 
 
 class Stamp(NamedTuple):
@@ -72,28 +66,28 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A system: what its files say."""
+    """A process of a system: what its files say."""
 
-    name: str  # its folder within the home
+    name: str  # its folder within the home; behind a colon the number of the process, if there are several
     folder: Path
+    file: str  # of its status
     system: str
     stamp: Stamp
-    said: Said | None = None
-    status: AnyStatus | None = None
-    trouble: str = ""  # why there is no status
+    process: Process | None = None
+    report: AnyReport | None = None
+    trouble: str = ""  # why there is no report
     control: Control = NOTHING
     control_trouble: str = ""
 
     def age(self, wall: float) -> float:
         """Seconds since it said something: by the file and by itself, since either's clock may be ahead of ours."""
-        said = self.said.wall if self.said is not None else wall
+        said = self.process.wall if self.process is not None else wall
         return max(0.0, wall - self.stamp.changed / 1e9, wall - said)
 
     def running(self, wall: float) -> bool:
         """Whether it runs, as far as can be told."""
-        said = self.said
-        heard = said is not None and said.running and self.age(wall) < SILENT
-        return heard and said is not None and not has_ended(said.pid, said.process)
+        process = self.process
+        return process is not None and process.running and self.age(wall) < SILENT and not is_gone(process)
 
 
 @dataclass(slots=True)
@@ -101,84 +95,66 @@ class Reader:
     """Reads a home again and again, and of its files only those that were written since."""
 
     home: Path
-    _known: dict[Path, Found] = field(default_factory=dict)
-    _controls: dict[Path, Stamp | None] = field(default_factory=dict)
+    _known: dict[Path, Found] = field(default_factory=dict)  # by file
+    _controls: dict[Path, tuple[Stamp | None, Control, str]] = field(default_factory=dict)  # by folder
 
     def read(self) -> list[Found]:
-        """All systems there are, by name. Blocks, so it is for a thread; one at a time."""
-        found = {folder: each for folder in folders(self.home) if (each := self.system(folder)) is not None}
-        self._known = found
-        self._controls = {folder: stamp for folder, stamp in self._controls.items() if folder in found}
-        return sorted(found.values(), key=lambda each: each.name)
+        """All processes of all systems, by name. Blocks, so it is for a thread; one at a time."""
+        found = [each for folder in folders(self.home) for each in self.processes(folder)]
+        self._known = {each.folder / each.file: each for each in found}
+        self._controls = {each.folder: self._controls[each.folder] for each in found}
+        return sorted(found, key=lambda each: each.name)
 
     def system(self, folder: Path) -> Found | None:
-        """The system of a folder; None if there is none."""
-        try:
-            stamp = _stamp(folder)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            return self._broken(folder, Stamp(0, 0, 0), f"{FILE} cannot be read: {error.strerror or error}")
-        known = self._known.get(folder)
-        if known is None or known.stamp != stamp:
-            known = self._read(folder, stamp)
-        return self._controlled(known)
+        """The process of a folder that was last heard of; None if there is none."""
+        return max(self.processes(folder), key=lambda each: each.process.wall if each.process else 0.0, default=None)
 
-    def _read(self, folder: Path, stamp: Stamp) -> Found:
+    def processes(self, folder: Path) -> Iterator[Found]:
+        """What each process of a folder says."""
+        for name in status_files(folder)[:MOST_PROCESSES]:
+            path = folder / name
+            try:
+                stamp = stamp_of(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                found = self._broken(path, Stamp(0, 0, 0), f"{name} cannot be read: {error.strerror or error}")
+            else:
+                known = self._known.get(path)
+                found = known if known is not None and known.stamp == stamp else self._read(path, stamp)
+            yield self._controlled(found)
+
+    def _read(self, path: Path, stamp: Stamp) -> Found:
         said = None
         try:
-            data = contents(folder / FILE, LARGEST)
-            said = msgspec.json.decode(data, type=Said)
+            data = contents(path, LARGEST)
+            said = decode_status(data, _Said, path.name)
             kind = KINDS.get(said.system)
             if kind is None:
                 expected = ", ".join(KINDS)
-                return self._broken(folder, stamp, f"{FILE} is of {said.system!a:.60}, expected one of {expected}")
-            status = msgspec.json.decode(data, type=kind)
-            if isinstance(status, EventsStatus):
-                status = together([status, *_others(folder)])
-                said = Said(said.system, status.wall, status.pid, status.started, status.running, status.process)
-        except UNSOUND as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            broken = self._broken(folder, stamp, f"{FILE} makes no sense: {why}")
-            return broken if said is None else replace(broken, said=said, system=said.system)
-        return Found(name_of(folder, self.home), folder, said.system, stamp, said, status)
+                return self._broken(path, stamp, f"{path.name} is of {said.system!a:.60}, expected one of {expected}")
+            report = decode_status(data, kind, path.name)
+        except (StatusError, *UNSOUND) as error:
+            unread = isinstance(error, OSError) and f"{path.name} makes no sense: {error.strerror or error}"
+            broken = self._broken(path, stamp, unread or str(error))
+            return broken if said is None else replace(broken, process=said.process, system=said.system)
+        return Found(name_of(path, self.home), path.parent, path.name, said.system, stamp, said.process, report)
 
-    def _broken(self, folder: Path, stamp: Stamp, trouble: str) -> Found:
-        return Found(name_of(folder, self.home), folder, UNKNOWN, stamp, trouble=trouble[:LONGEST])
+    def _broken(self, path: Path, stamp: Stamp, trouble: str) -> Found:
+        return Found(name_of(path, self.home), path.parent, path.name, UNKNOWN, stamp, trouble=trouble[:LONGEST])
 
     def _controlled(self, found: Found) -> Found:
         """The same with what is wanted of it now."""
         stamp = None
         with suppress(OSError):
             stamp = stamp_of(found.folder / control_file.FILE)
-        known = self._known.get(found.folder)
-        if known is not None and found.folder in self._controls and self._controls[found.folder] == stamp:
-            control, trouble = known.control, known.control_trouble
-        else:
-            control, trouble = _wanted(found.folder)
-            self._controls[found.folder] = stamp
+        known = self._controls.get(found.folder)
+        if known is None or known[0] != stamp:
+            known = self._controls[found.folder] = (stamp, *_wanted(found.folder))
+        _, control, trouble = known
         if (control, trouble) == (found.control, found.control_trouble):
             return found
         return replace(found, control=control, control_trouble=trouble)
-
-
-def _stamp(folder: Path) -> Stamp:
-    """By what the status files of a folder are known to be the same. Raises OSError if there is not the first."""
-    first, others = stamp_of(folder / FILE), []
-    for name in status_files(folder)[1:MOST_PROCESSES]:
-        with suppress(OSError):  # removed just now
-            others.append(stamp_of(folder / name))
-    if not others:
-        return first
-    all_of_them = (first, *others)
-    return Stamp(max(each.changed for each in all_of_them), sum(each.size for each in all_of_them), hash(all_of_them))
-
-
-def _others(folder: Path) -> Iterator[EventsStatus]:
-    """What the other consumers of a folder say, as far as it makes sense."""
-    for name in status_files(folder)[1:MOST_PROCESSES]:
-        with suppress(*UNSOUND):
-            yield msgspec.json.decode(contents(folder / name, LARGEST), type=EventsStatus)
 
 
 def _wanted(folder: Path) -> tuple[Control, str]:
@@ -212,9 +188,10 @@ def contents(path: Path, most: int) -> bytes:
     return data
 
 
-def name_of(folder: Path, home: Path) -> str:
-    """What a system is called: its folder within the home, as text that can be sent."""
-    return folder.relative_to(home).as_posix().encode("utf-8", "backslashreplace").decode()
+def name_of(path: Path, home: Path) -> str:
+    """What a process is called by its status file: the folder within the home, as text that can be sent."""
+    name = path.parent.relative_to(home).as_posix().encode("utf-8", "backslashreplace").decode()
+    return name if path.name == FILE else f"{name}:{path.stem.removeprefix('status-')}"
 
 
 def folders(home: Path) -> Iterator[Path]:

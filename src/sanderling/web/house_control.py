@@ -58,8 +58,8 @@ def spell_host(found: Found, host: str, known: Iterable[str]) -> str:
     if host in every or host in found.control.hosts:
         return host
     spelled = host_of(host) if "://" in host else normalise(host, scheme="https")
-    # A status has those that are asked most; if there are more, this may be one of them.
-    if spelled in every or getattr(found.status, "hosts_known", 0) > len(every):
+    # A report has those that are asked most; if there are more, this may be one of them.
+    if spelled in every or (found.report is not None and found.report.hosts_known > len(every)):
         return spelled
     named = ", ".join(f"{each!a:.60}" for each in sorted(every)[:MOST_NAMED])
     there = f"it knows {count(len(every), 'host')}" + (f", as {named}" if named else "")

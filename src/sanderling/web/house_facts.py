@@ -1,16 +1,11 @@
-"""A system as the dashboard shows it: what its status says now, and what became of that over time. Pure."""
+"""A system as the dashboard shows it: what its report says now, and what became of that over time. Pure."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from sanderling.events import report as events_report
 from sanderling.events.report import DeadShown, EventsFacts
-from sanderling.events.status import EventsStatus
-from sanderling.jobs import report as jobs_report
-from sanderling.jobs.status import JobStatus
 from sanderling.observe.rates import Rates, Run
 from sanderling.observe.report import (
     ALLOWED,
@@ -27,20 +22,13 @@ from sanderling.observe.report import (
     bound_troubles,
     shorten,
 )
-from sanderling.pages import report as pages_report
-from sanderling.pages.status import Status as PagesStatus
-from sanderling.polling import report as polling_report
 from sanderling.polling.report import PollingFacts
-from sanderling.polling.status import PollingStatus
-from sanderling.repos import report as repos_report
-from sanderling.repos.status import RepoStatus
-from sanderling.sequence import report as sequence_report
-from sanderling.sequence.status import SequenceStatus
-from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
+from sanderling.web.house import UNKNOWN, UNSOUND, Found
 from sanderling.web.house_history import Ring
 from sanderling.web.polling_types import SettingView
 from sanderling.words import duration
 
+MOST_SENT = 1_000_000  # bytes of one system, every second to everyone who looks
 SERIES = (ASKED, KEPT, FAILED, WAITING)  # of every system
 # Figures of the moment, which say nothing of a system that does not run.
 OF_NOW = frozenset(
@@ -98,7 +86,7 @@ class PollingView(PollingFacts, frozen=True, kw_only=True):
 
 
 class Extra(NamedTuple):
-    """What no status says, and is asked for now and then."""
+    """What no report says, and is asked for now and then."""
 
     settings: tuple[SettingView, ...] | None = None
     dead: tuple[DeadShown, ...] | None = None
@@ -106,20 +94,6 @@ class Extra(NamedTuple):
 
 
 NO_EXTRA = Extra()
-
-_REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
-    PagesStatus: pages_report.report,
-    JobStatus: jobs_report.report,
-    RepoStatus: repos_report.report,
-    SequenceStatus: sequence_report.report,
-    PollingStatus: polling_report.report,
-    EventsStatus: events_report.report,
-}
-
-
-def report_of(status: AnyStatus) -> AnyReport:
-    """Make the report of a system from its status."""
-    return _REPORTS[type(status)](status)
 
 
 class Track:
@@ -131,21 +105,23 @@ class Track:
         self._ring = Ring(SERIES)
 
     def take(self, found: Found, now: float, wall: float, extra: Extra = NO_EXTRA) -> System:
-        """How it stands now: `now` is of a clock that only goes forward. Never raises for what a status says."""
-        if found.status is None or found.said is None:
+        """How it stands now: `now` is of a clock that only goes forward. Never raises for what a report says."""
+        if found.report is None:
             return self._unknown(found, now, wall)
         try:
-            system = self._known(found, found.said, report_of(found.status), now, wall, extra)
-            msgspec.json.encode(system)  # what cannot be sent is not sound either
+            system = self._known(found, found.report, now, wall, extra)
+            if (sent := len(msgspec.json.encode(system))) > MOST_SENT:  # which raises for what cannot be sent at all
+                raise ValueError(f"it has {sent:,} bytes without its hosts, expected at most {MOST_SENT:,}")
         except UNSOUND as error:
-            return self._unknown(found, now, wall, f"the status makes no sense: {type(error).__name__}: {error}")
+            return self._unknown(found, now, wall, f"the report makes no sense: {type(error).__name__}: {error}")
         return system
 
     def history(self, wall: float) -> dict[str, object]:
         """The last ten minutes."""
         return self._ring.history(wall)
 
-    def _known(self, found: Found, said: Said, report: AnyReport, now: float, wall: float, extra: Extra) -> System:
+    def _known(self, found: Found, report: AnyReport, now: float, wall: float, extra: Extra) -> System:
+        said = report.process
         if found.system != self._system:
             self._system, self._rates = found.system, Rates()
             self._ring = Ring((*SERIES, *report.counters, *report.gauges))
@@ -190,7 +166,7 @@ class Track:
     def _unknown(self, found: Found, now: float, wall: float, trouble: str = "") -> System:
         """One of which nothing can be said but that it is there."""
         self._ring.put(now, {})
-        said = found.said
+        said = found.process
         unread = Trouble(Severity.ERROR, trouble or found.trouble)
         wrong = bound_troubles((unread, *_silence(found, wall, silent=False)))
         return System(

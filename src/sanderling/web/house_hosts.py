@@ -6,13 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from sanderling.jobs.status import JobStatus
-from sanderling.limit import HostView
-from sanderling.observe.report import shorten
-from sanderling.pages.status import Status as PagesStatus
-from sanderling.polling.status import PollingStatus
-from sanderling.repos.status import RepoStatus
-from sanderling.sequence.status import SequenceStatus
+from sanderling.observe.report import HostCondition, HostReport
 from sanderling.web.house import Found
 
 
@@ -67,45 +61,17 @@ Asked = Callable[[str], float | None]  # how often a host is asked
 
 
 def requests_of(found: Found) -> dict[str, int]:
-    """How many requests were sent to each host of a system."""
-    match found.status:
-        case PagesStatus() | JobStatus() | RepoStatus() as crawl:
-            return {host.view.host: host.view.requests for host in crawl.hosts}
-        case SequenceStatus() as sequence if sequence.limiter is not None:
-            return {sequence.host: sequence.limiter.requests}
-        case PollingStatus() as polling if polling.limiter is not None:
-            return {polling.limiter.host: polling.limiter.requests}
-    return {}
+    """How many requests were sent to each host of a system. What `events` lists are services, and no hosts."""
+    if found.report is None or found.system == "events":
+        return {}
+    return {host.host: host.requests for host in found.report.hosts}
 
 
 def rows_of(found: Found, asked: Asked) -> list[HostRow]:
     """The hosts of a system."""
-    paused = found.control.hosts
-    match found.status:
-        case PagesStatus() | JobStatus() as crawl:
-            return [
-                _row(found.name, host.view, paused, asked, queued=host.queued, trouble=host.trouble or "")
-                for host in crawl.hosts
-            ]
-        case RepoStatus() as repos:
-            return [
-                _row(
-                    found.name,
-                    host.view,
-                    paused,
-                    asked,
-                    queued=host.waiting,
-                    trouble=host.trouble,
-                    state="set aside" if host.blocked else host.view.state,
-                    failures=host.failures,
-                )
-                for host in repos.hosts
-            ]
-        case SequenceStatus() as sequence:
-            return _of_sequence(found.name, sequence, paused, asked)
-        case PollingStatus() as polling if polling.limiter is not None:
-            return [_row(found.name, polling.limiter, paused, asked, queued=polling.ready)]
-    return []
+    if found.report is None or found.system == "events":
+        return []
+    return [_row(found, host, asked) for host in found.report.hosts]
 
 
 def page(rows: Iterable[HostRow], query: HostsQuery) -> HostPage:
@@ -126,65 +92,26 @@ def page(rows: Iterable[HostRow], query: HostsQuery) -> HostPage:
     )
 
 
-def _row(  # noqa: PLR0913 - a column each
-    system: str,
-    view: HostView,
-    paused: frozenset[str],
-    asked: Asked,
-    *,
-    queued: int,
-    trouble: str = "",
-    state: str = "",
-    failures: int | None = None,
-) -> HostRow:
+def _row(found: Found, host: HostReport, asked: Asked) -> HostRow:
+    aside = host.state is HostCondition.SET_ASIDE
     return HostRow(
-        system=system,
-        host=view.host,
-        requests=view.requests,
-        asked=asked(view.host),
-        rate=view.rate,
-        ceiling=view.ceiling,
-        latency=view.latency,
-        p95=view.p95,
-        error_rate=view.error_rate,
-        state=state or view.state,
-        failures=view.failures if failures is None else failures,
-        not_before=view.not_before,
-        inflight=view.inflight,
-        waiting=view.waiting,
-        cap=view.cap,
-        why=shorten(view.why),
-        paused=view.host in paused,
-        queued=queued,
-        trouble=shorten(trouble),
+        system=found.name,
+        host=host.host,
+        requests=host.requests,
+        asked=asked(host.host),
+        rate=host.rate,
+        ceiling=host.ceiling,
+        latency=host.latency,
+        p95=host.p95,
+        error_rate=host.error_rate,
+        state=host.state.value if aside else host.circuit,
+        failures=host.failures,
+        not_before=host.not_before,
+        inflight=host.in_flight,
+        waiting=host.callers,
+        cap=host.cap,
+        why=host.why,
+        paused=host.host in found.control.hosts,
+        queued=host.waiting,
+        trouble=host.said,
     )
-
-
-def _of_sequence(name: str, status: SequenceStatus, paused: frozenset[str], asked: Asked) -> list[HostRow]:
-    """Its one host, of which it says less than others do."""
-    host = status.limiter
-    if host is None:
-        return []
-    return [
-        HostRow(
-            system=name,
-            host=status.host,
-            requests=host.requests,
-            asked=asked(status.host),
-            rate=host.rate,
-            ceiling=host.ceiling,
-            latency=host.latency,
-            p95=None,
-            error_rate=status.errors,
-            state="closed" if status.available else "open",
-            failures=0,
-            not_before=0.0,
-            inflight=status.inflight,
-            waiting=0,
-            cap=None,
-            why=shorten(host.why),
-            paused=status.host in paused,
-            queued=status.waiting,
-            trouble=shorten(status.trouble),
-        )
-    ]

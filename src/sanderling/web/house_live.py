@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from sanderling.clock import Clock
-from sanderling.observe.rates import HostRates, Run
+from sanderling.observe.rates import Rates, Run
 from sanderling.stores.durable import FolderError
 from sanderling.web.house import Found, Reader
 from sanderling.web.house_asking import Asking
@@ -56,7 +56,7 @@ class Live:
         self._about = (name.encode("utf-8", "backslashreplace").decode(), version, secured)
         self._tick: tuple[Seen, bytes] | None = None
         self._tracks: dict[str, Track] = {}
-        self._asked: dict[str, HostRates] = {}
+        self._asked: dict[str, Rates] = {}
         self._rows: dict[str, tuple[Found, bool, list[HostRow]]] = {}
         self._news = asyncio.Event()
         self._watched = float("-inf")
@@ -97,11 +97,11 @@ class Live:
 
     def _count(self, found: Sequence[Found]) -> None:
         """Count the requests to each host, whoever looks: a rate needs what was a few seconds ago."""
-        self._asked = {each.name: self._asked.get(each.name) or HostRates() for each in found}
+        self._asked = {each.name: self._asked.get(each.name) or Rates() for each in found}
         for each in found:
-            if each.said is not None:
-                run = Run(each.said.pid, each.said.started)
-                self._asked[each.name].take(run, each.said.wall, requests_of(each))
+            if each.process is not None:
+                run = Run(each.process.pid, each.process.started)
+                self._asked[each.name].take(run, each.process.wall, requests_of(each))
 
     async def _look_on(self) -> None:
         while True:

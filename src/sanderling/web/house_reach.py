@@ -95,7 +95,7 @@ def _polls_here(found: Found) -> bool:
             claimed = file.read(20).strip()
     except OSError:
         return False
-    said = found.said
+    said = found.process
     return (found.folder / DATABASE).is_file() and said is not None and claimed == str(said.pid).encode()
 
 

@@ -6,10 +6,11 @@ from aiohttp import web
 from msgspec import UNSET
 
 from sanderling.clock import Clock
+from sanderling.observe.report import Report
 from sanderling.polling.control import PollingControl
 from sanderling.polling.discovery import DiscoveryError
+from sanderling.polling.report import PollingFacts
 from sanderling.polling.settings import SettingError
-from sanderling.polling.status import PollingStatus
 from sanderling.stores.polling import Field, PollingStoreError, Query
 from sanderling.web.app import AppRules, application
 from sanderling.web.openapi import About
@@ -86,12 +87,12 @@ class PollingRoutes:
     async def ready(self) -> Ready:
         """Whether it polls, and has its database."""
         status = self._control.status()
-        if not status.running or status.store_trouble:
+        if not status.process.running or status.facts.store_trouble:
             raise problem(503, "not ready", {"Retry-After": "5"})  # everyone may ask this, so it says no more
         return Ready()
 
     @route("GET", "/status")
-    async def status(self) -> PollingStatus:
+    async def status(self) -> Report[PollingFacts]:
         """How polling stands."""
         return self._control.status()
 

@@ -59,7 +59,7 @@ def test_a_format_that_is_off_waits_and_is_switched_on_by_a_command_without_a_re
         await place.publish([social.envelope(number) for number in range(20)])
         async with consuming(place) as process:
             await status_with(
-                place, lambda status: status.postponed == len(new) and status.batches == 20 - len(new), process
+                place, lambda status: status.messages.postponed == len(new) and status.batches == 20 - len(new), process
             )
             assert await place.depth() == Depth(ready=0, taken=0, delayed=len(new), dead=0)
             switched = await here("events", "mode", "--new", "--out", str(place.out))

@@ -156,7 +156,7 @@ def test_metrics_the_api_and_a_webhook_tell_of_it(tmp_path: Path) -> None:
             await place.put(social, range(5))
             await place.publish([*map(social.envelope, range(5)), POISON])
             async with consuming(place, "--port", "0", "@token-file", str(tmp_path / "token"), *told) as process:
-                await status_with(place, lambda status: status.batches == 5 and status.failed, process)
+                await status_with(place, lambda status: status.batches == 5 and status.messages.failed, process)
                 async with session.get(address(place, "metrics")) as metrics:
                     text = await metrics.text()
                 assert "\nanalytics_events_failed_total 1.0\n" in text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Done, called, commands
-from fake_events import status
+from known_reports import EVENTS, changed
 
 from sanderling.clock import SystemClock
 from sanderling.events.modes import FILE, Modes, read_modes, write_modes
@@ -93,7 +93,7 @@ def test_what_is_not_given_is_as_the_environment_has_it(tmp_path: Path, monkeypa
 def test_one_that_consumes_there_knows_better_than_our_environment(tmp_path: Path) -> None:
     """It may have been started with another: a switch of one mode must not switch others."""
     wall = SystemClock().wall()
-    write_status(tmp_path, status(running=True, pid=4711, wall=wall, modes=Modes(legacy=False)))
+    write_status(tmp_path, changed(EVENTS, running=True, pid=4711, wall=wall, modes=Modes(legacy=False)))
 
     shown = mode(tmp_path)
     mode(tmp_path, "--no-new")
@@ -104,7 +104,7 @@ def test_one_that_consumes_there_knows_better_than_our_environment(tmp_path: Pat
 
 
 def test_one_that_consumed_there_once_does_not(tmp_path: Path) -> None:
-    write_status(tmp_path, status(running=True, wall=SystemClock().wall() - 60, modes=Modes(legacy=False)))
+    write_status(tmp_path, changed(EVENTS, running=True, wall=SystemClock().wall() - 60, modes=Modes(legacy=False)))
 
     assert lines(mode(tmp_path))["legacy"] == "on"
 

@@ -18,7 +18,7 @@ from services.s3 import S3
 from services.s3 import SERVICE as OBJECTS
 
 from sanderling.clock import SystemClock
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.stores.queue import QueueError
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_plan import day
@@ -68,7 +68,7 @@ def events(place: Place) -> list[dict[str, object]]:
     return [line for line in lines if line["event"] != "batch_is_odd"]
 
 
-def without(word: str) -> Callable[[EventsStatus], bool]:
+def without(word: str) -> Callable[[EventsFacts], bool]:
     return lambda status: word in status.trouble
 
 
@@ -82,7 +82,7 @@ def test_servers_that_go_and_come_back_cost_nothing_but_time(tmp_path: Path, rab
             Proxy(rabbitmq) as broker,
             own_place(tmp_path / "out", postgres.url, broker.url, s3) as place,
         ):
-            plan: list[tuple[PrivateServer | Proxy, signal.Signals, Callable[[EventsStatus], object]]] = [
+            plan: list[tuple[PrivateServer | Proxy, signal.Signals, Callable[[EventsFacts], object]]] = [
                 (postgres, signal.SIGINT, without("postgresql:")),  # its fast shutdown
                 (objects, signal.SIGTERM, without("s3+http:")),
                 (postgres, signal.SIGQUIT, without("postgresql:")),  # its immediate one

@@ -23,7 +23,7 @@ from events_commands import (
 from forked import Forked as Process
 from services.s3 import S3
 
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_envelopes import BUCKET
 from sanderling.worlds.social_hostile import Spoil
@@ -54,13 +54,13 @@ def memory(process: Process) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
-def is_through(received: int) -> Callable[[EventsStatus], bool]:
+def is_through(received: int) -> Callable[[EventsFacts], bool]:
     """Whether so many messages were taken, and none is left."""
 
-    def holds(status: EventsStatus) -> bool:
+    def holds(status: EventsFacts) -> bool:
         queue = status.queue
-        left = queue is None or queue.ready or queue.taken or queue.delayed
-        return status.received >= received and not left and not status.active
+        left = queue is None or queue["ready"] or queue["taken"] or queue["delayed"]
+        return status.messages.received >= received and not left and not status.messages.active
 
     return holds
 
@@ -76,7 +76,7 @@ async def play(place: Place, more: list[bytes]) -> None:
         all_of_it = len(deliveries) + len(more)
         before = await status_with(place, is_through(all_of_it), process)
         await place.publish([social.envelope(late)])
-        await status_with(place, lambda status: status.postponed > before.postponed, process)
+        await status_with(place, lambda status: status.messages.postponed > before.messages.postponed, process)
         await place.put(social, [late])
         await until_done(place, before.batches + 1, process)
         used = memory(process)

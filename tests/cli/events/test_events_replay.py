@@ -273,8 +273,8 @@ async def consume(folder: Path, publish: int = 0) -> tuple[int, int]:
     async with house(folder, Social(1, demo())) as here:
         await here.publish(0, publish)
         await here.consume()
-        counts = here.system.measures.counts()
-        return counts.received, counts.duplicates
+        counts = here.system.measures.counted
+        return counts["received"], counts["duplicate"]
 
 
 def test_what_is_processed_again_is_as_it_was(tmp_path: Path) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from command_line import Script, called, here, page, run, running
+from known_reports import PAGES, host, pages, put
 from scripted_server import ScriptedServer
-from statuses import STATUS, host, status
 
-from sanderling.cli.pages.status import Kept, kept_in, words
+from sanderling.cli.report_words import report_lines
+from sanderling.clock import SystemClock
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl, RetryUrl
-from sanderling.stores.status_file import write_status
 
 HOST = "a.example"
 NO_HOST = {"set_aside": 0, "set_aside_by": {}, "again": 0, "again_by": {}}
@@ -68,7 +68,7 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
 
 
 def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Path) -> None:
-    write_status(folder, STATUS)
+    put(folder, PAGES, SystemClock().wall() - 60)
 
     done = called("status", str(folder))
     whole = json.loads(called("status", str(folder), "--json").out)
@@ -79,10 +79,18 @@ def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Pat
     assert "      urls  10 known, 50 % of them decided, 5 still to ask for\n" in done.out
     assert "    failed  2: 1 not found, 1 TLS failed\n            2 fault of the page\n" in done.out
     assert "   refused  1 by robots.txt\n" in done.out
-    assert (whole["running"], whole["status"]["pid"]) == (False, STATUS.pid)
+    assert (whole["running"], whole["status"]["process"]["pid"]) == (False, PAGES.process.pid)
     counts = NONE | {"waiting": 5, "fetched": 2, "refused": 1, "failed": 2}
     reasons = {"CONTENT_NOT_FOUND": 1, "TLS_ERROR": 1}
-    kept = {"crawl": 1, "finished": False, "known": 10, "counts": counts, "failed_by": reasons}
+    kept = {
+        "crawl": 1,
+        "finished": False,
+        "known": 10,
+        "counts": counts,
+        "failed_by": reasons,
+        "records": 0,
+        "requests": 0,
+    }
     assert whole["kept"] == kept | NO_HOST | {"failed_by_fault": {"item": 2}}
 
 
@@ -122,13 +130,10 @@ def test_one_that_is_finished_is_said_to_be(folder: Path) -> None:
         crawl.ledger.leave()
         crawl.finish(0.0, True, False)  # noqa: FBT003 - by position, as its thread calls it
 
-    said = "\n".join(words(kept_in(folder), None, 0.0))
+    said = called("status", str(folder)).out
 
     assert "      urls  10 known, all of them decided" in said
     assert "      left  5 because of --max-pages" in said
-
-
-KEPT = Kept(1, finished=False, known=1, counts=NONE, failed_by={})
 
 
 def test_hosts_that_are_slow_or_worse_are_named_with_the_reason() -> None:
@@ -136,19 +141,13 @@ def test_hosts_that_are_slow_or_worse_are_named_with_the_reason() -> None:
     slow = [host(f"slow{number}.example", latency=float(number), why="it takes long") for number in range(2, 9)]
     open_ = host("down.example", state="open", why="its circuit is open", trouble="TIMEOUT")
 
-    said = list(words(KEPT, status(*fine, *slow, open_), STATUS.wall))
+    said = list(report_lines(pages(*fine, *slow, open_), running=True))
 
     assert "     hosts  11, 8 of them slow or in trouble" in said
     assert "      host  down.example, failing: TIMEOUT; its circuit is open" in said
     assert sum(", slow: it takes long" in line for line in said) == 4
     assert said[-1] == "            and 3 more: see sanderling why HOST"
-
-
-def test_one_that_was_told_to_rest_is_paused() -> None:
-    assert any(
-        "now  paused; 30 URLs wait, 2 requests in flight" in line
-        for line in words(KEPT, status(paused=True), STATUS.wall)
-    )
+    assert pages(paused=True).doing == "paused; 30 URLs wait, 2 requests in flight"
 
 
 def test_a_damaged_ledger_is_a_message_and_exit_code_1(folder: Path) -> None:

@@ -15,8 +15,8 @@ from typing import cast
 import msgspec
 import pytest
 from command_line import Done, called, run
-from fake_polling import STATUS
 from forked import fork
+from known_reports import POLLING, changed
 
 from sanderling.apis.trackside import Trackside
 from sanderling.cli.polling.admin import pages
@@ -253,7 +253,7 @@ def test_a_setting_that_cannot_be_is_refused_in_words(house: House, key: str, va
 
 def test_the_status_says_how_it_stands_and_whether_anyone_polls(house: House) -> None:
     now = SystemClock().wall()
-    write_status(house.out, msgspec.structs.replace(STATUS, started=now - 100, wall=now))
+    write_status(house.out, changed(POLLING, started=now - 100, wall=now))
 
     said = called("status", str(house.out)).out
 
@@ -272,7 +272,7 @@ def test_the_status_says_how_it_stands_and_whether_anyone_polls(house: House) ->
 )
 def test_the_status_of_one_that_is_gone_is_told_as_such(house: House, running: bool, says: str) -> None:  # noqa: FBT001 - a case
     now = SystemClock().wall()
-    write_status(house.out, msgspec.structs.replace(STATUS, started=now - 100, wall=now - 20, running=running))
+    write_status(house.out, changed(POLLING, started=now - 100, wall=now - 20, running=running))
 
     assert says in called("status", str(house.out)).out
     assert json.loads(called("status", str(house.out), "--json").out)["running"] is False

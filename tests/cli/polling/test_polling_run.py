@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from command_line import commands, finish, here, run, running, start
+from known_reports import published
 from polling_commands import OFTEN, QUIET, SHORT, administered, asked, command, database, flags, over, proven, served
 
-from sanderling.polling.status import published
 from sanderling.stores.polling import Query
 from sanderling.worlds.race import RaceDay, RaceWeather
 
@@ -50,7 +50,7 @@ def test_a_race_is_polled_to_its_end_and_what_came_of_it_is_said(tmp_path: Path)
         assert (told.code, "6 targets; nobody polls just now" in told.out) == (0, True)
         last = published(tmp_path / "out")
         assert last is not None
-        assert not last.running
+        assert not last.process.running
 
     run(main)
 

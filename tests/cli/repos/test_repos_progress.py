@@ -6,13 +6,13 @@ import pty
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from command_line import called
 from forked import Command
+from known_reports import REPOS, changed
 from services.process import Missing, private_folder
 from services.redis import REDIS
 
@@ -21,30 +21,13 @@ from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, ArchiveFolder, S
 from sanderling.cli.repos.summary import summarise, words
 from sanderling.clock import SystemClock
 from sanderling.repos.segments import Segments
-from sanderling.repos.status import RepoStatus
 from sanderling.stores.ports import Finished, HostAside, Unfinished
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import write_status
 
 DONE = [Finished("did:plc:a", 1500), Finished("did:plc:b", 500)]
-RUNNING = RepoStatus(
-    seconds=100.0,
-    ended={},
-    records=0,
-    bytes_read=0,
-    bytes_written=0,
-    waiting=0,
-    inflight=0,
-    known=10,
-    before=0,
-    segment=2,
-    segment_bytes=0,
-    hosts_known=0,
-    hosts_blocked=0,
-    hosts=(),
-    pid=4711,
-)
+RUNNING = changed(REPOS, hosts=(), categories={}, pid=4711)
 FAILED = [Unfinished("did:plc:c", "not_found", permanent=True), Unfinished("did:plc:d", "timeout", permanent=False)]
 
 
@@ -142,13 +125,13 @@ def test_status_as_json(folder: Path) -> None:
 
 def test_status_says_whether_anybody_crawls(folder: Path) -> None:
     now = SystemClock().wall()
-    write_status(folder, replace(RUNNING, wall=now, started=now - 100))
+    write_status(folder, changed(RUNNING, wall=now, started=now - 100))
 
     words = called("status", str(folder))
     whole = json.loads(called("status", str(folder), "--json").out)
 
     assert words.out.startswith(f"The crawl in {folder}, running for 1:40 as process 4711, as of now:\n\n")
-    assert (whole["running"], whole["status"]["pid"], whole["kept"]["completed"]) == (True, 4711, 3)
+    assert (whole["running"], whole["status"]["process"]["pid"], whole["kept"]["completed"]) == (True, 4711, 3)
 
 
 def test_status_of_nothing_makes_nothing(tmp_path: Path) -> None:
@@ -232,7 +215,7 @@ def test_both_work_with_redis(tmp_path: Path, redis_address: str) -> None:
     reset = called("repos", "reset", "--out", str(tmp_path), *there, "--yes")
     after = called("status", str(tmp_path), *there)
 
-    assert f"The crawl in Redis at {redis_address}:" in status.out
+    assert f"Its progress is in Redis at {redis_address}." in status.out
     assert reset.code == 0
     assert (after.code, after.out) == (2, "")
 

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 from command_line import run, sanderling
+from known_reports import published
 from sequence_commands import begin, flags, raids, served, stored
-
-from sanderling.sequence.status import published
 
 SMALL = 400_000  # bytes that a file may have: a few letters of the queue
 COMMAND = (sys.executable, "-W", "error", "-m", "sanderling", "sequence", "crawl")
@@ -33,7 +32,7 @@ def test_a_crawl_whose_disk_is_full_says_so_and_goes_on_when_there_is_room(tmp_p
                 while not trouble and process.returncode is None:
                     await asyncio.sleep(0.1)
                     status = published(tmp_path / "out")
-                    trouble = "" if status is None else status.trouble or (status.store.trouble if status.store else "")
+                    trouble = "" if status is None else status.facts.queue_trouble or status.facts.store_trouble
             if process.returncode is None:
                 process.kill()
             _, told = await process.communicate()

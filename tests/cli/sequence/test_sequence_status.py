@@ -5,22 +5,18 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
 from command_line import called, here, run, running
+from known_reports import SEQUENCE, SEQUENCE_FACTS, put, sequence
 from sequence_commands import asked, begin, flags, served
-from sequence_statuses import STATUS, status
 
-from sanderling.cli.published_words import document, state
 from sanderling.cli.sequence.place import SequenceFolder
-from sanderling.cli.sequence.status import Kept, kept_in, words
+from sanderling.clock import SystemClock
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
-from sanderling.sequence.status import published
-from sanderling.stores.status_file import write_status
 
-SAVED = SavedCrawl("bungie", Position(STATUS.next, (STATUS.cursor,)), STATUS.newest)
-KEPT = Kept(api="bungie", cursor=STATUS.cursor, next=STATUS.next, open=1, newest=STATUS.newest, missed={"hidden": 3})
+NEXT = SEQUENCE_FACTS.cursor + 10
+SAVED = SavedCrawl("bungie", Position(NEXT, (SEQUENCE_FACTS.cursor,)), SEQUENCE_FACTS.newest)
 
 
 def begun(folder: Path, saved: SavedCrawl = SAVED) -> SequenceFolder:
@@ -29,12 +25,6 @@ def begun(folder: Path, saved: SavedCrawl = SAVED) -> SequenceFolder:
     with closing(SequenceState(place.state)) as state:
         state.record(saved, Fates(missed=[Missed(10, 12, Reason.HIDDEN, 1.0, 1.0, 0, 2.0)]))
     return place
-
-
-def said_of(place: SequenceFolder, wall: float) -> str:
-    """What is said of it at a time, in words."""
-    found = published(place.out)
-    return "\n".join([state(found, wall) if found else "", *words(kept_in(place), found, wall)])
 
 
 def test_where_nothing_has_begun_it_says_so(tmp_path: Path) -> None:
@@ -68,56 +58,41 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
 
 
 def test_after_a_crawl_it_says_how_that_ended(tmp_path: Path) -> None:
-    place = begun(tmp_path)
-    write_status(tmp_path, status(running=False))
+    begun(tmp_path)
+    put(tmp_path, sequence(running=False), SystemClock().wall() - 60)
 
-    said = said_of(place, STATUS.wall + 60)
+    said = called("status", str(tmp_path)).out
 
-    assert said.startswith("which ended 60 s ago\n")
-    assert "all below 16,000,000,500 have their fate; the head is 5,500 ids ahead" in said
+    assert "which ended 60 s ago:\n" in said or "which ended 61 s ago:\n" in said
+    assert "       ids  all below 16,000,000,500 have their fate\n" in said
     assert "at the end  ended; all ids below 16,000,000,500 have their fate" in said
     assert "numbers  behind 5,500 ids, lag 2 min 15 s, records a second 42.0, workers 50" in said
     assert "why  catch_up: 135 s behind" in said
     assert "missed  3 ids to be asked again: 3 hidden for now" in said, "what is on disk counts"
-    assert "; 1 gap skipped with 9,996 ids" in said
-    assert "  08:00:50    25 -> 50   catch_up  25 workers become 50: slew" in said
+    assert "25 workers become 50: 5 min behind" in said
 
 
 def test_a_crawl_that_was_killed_is_not_taken_for_one_that_runs(tmp_path: Path) -> None:
-    place = begun(tmp_path, SavedCrawl("bungie", Position(STATUS.next + 100), None))
-    write_status(tmp_path, STATUS)
+    begun(tmp_path, SavedCrawl("bungie", Position(NEXT + 100), None))
+    put(tmp_path, SEQUENCE, SystemClock().wall() - 11)
 
-    said = said_of(place, STATUS.wall + 11)
+    said = called("status", str(tmp_path)).out
 
     assert "which has said nothing for 11 s and is not running" in said
     assert "all below 16,000,000,610 have their fate\n" in said, "what is on disk counts"
-    assert said_of(place, STATUS.wall + 9).startswith("running for ")
 
 
-def test_without_a_status_there_is_what_is_on_disk(tmp_path: Path) -> None:
-    place = begun(tmp_path)
-    (tmp_path / "status.json").write_text("{}")
+def test_without_a_report_there_is_what_is_on_disk(tmp_path: Path) -> None:
+    begun(tmp_path)
+    kept = {"api": "bungie", "cursor": SEQUENCE_FACTS.cursor, "next": NEXT, "open": 1, "newest": SEQUENCE_FACTS.newest}
 
-    kept, found = kept_in(place), published(tmp_path)
-
-    assert (kept, found) == (KEPT, None)
-    assert list(words(kept, found, 0.0)) == [
-        "       ids  all below 16,000,000,500 have their fate",
-        "    missed  3 ids to be asked again: 3 hidden for now",
-    ]
-    assert called("status", str(tmp_path)).out.startswith(f"The crawl in {tmp_path}:\n\n")
-    shown = document(found, 0.0, kept)
-    assert shown == {"running": False, "age": None, "status": None, "kept": msgspec.to_builtins(KEPT)}
-
-
-def test_trouble_is_said(tmp_path: Path) -> None:
-    place = begun(tmp_path)
-    write_status(tmp_path, status(trouble="no broker at 127.0.0.1"))
-
-    said = said_of(place, STATUS.wall)
-
-    assert "trouble  the queue takes nothing: no broker at 127.0.0.1" in said
-    assert "now  waiting for the queue" in said
+    assert called("status", str(tmp_path)).out == (
+        f"The crawl in {tmp_path}:\n\n"
+        "       ids  all below 16,000,000,500 have their fate\n"
+        "    missed  3 ids to be asked again: 3 hidden for now\n"
+    )
+    shown = json.loads(called("status", str(tmp_path), "--json").out)
+    assert shown == {"running": False, "age": None, "status": None, "kept": kept | {"missed": {"hidden": 3}}}
 
 
 def test_a_file_that_is_no_state_is_an_error(tmp_path: Path) -> None:

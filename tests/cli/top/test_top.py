@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 from command_line import called
 from command_line import start as started
-from statuses import host
-from statuses import status as pages
+from known_reports import host, pages
 from terminals import Terminal
 from terminals import environment as usual
 
@@ -41,7 +40,7 @@ main()
 def home(tmp_path: Path) -> Path:
     (tmp_path / "crawl").mkdir()
     soon = time.time() + 600  # so that it does not fall silent, however slow the machine is
-    write_status(tmp_path / "crawl", pages(host("a.example"), host("b.example"), wall=soon))
+    write_status(tmp_path / "crawl", pages(host("a.example"), host("b.example"), process={"wall": soon}))
     os.utime(tmp_path / "crawl" / "status.json", (soon, soon))
     return tmp_path
 
@@ -153,12 +152,12 @@ def test_lines_say_what_is_wrong_when_that_changes_and_that_nothing_runs_once(
             said.append(capsys.readouterr().out)
             match len(said):
                 case 1 | 2:
-                    trouble = "TIMEOUT" if len(said) == 1 else None
+                    trouble = "TIMEOUT" if len(said) == 1 else ""
                     state = "open" if trouble else "closed"
-                    crawl = pages(host(state=state, trouble=trouble), wall=time.time(), pid=len(said))
+                    crawl = pages(host(state=state, trouble=trouble), process={"wall": time.time(), "pid": len(said)})
                     write_status(tmp_path, crawl)
                 case 3:
-                    write_status(tmp_path, pages(wall=time.time(), running=False))
+                    write_status(tmp_path, pages(process={"wall": time.time(), "running": False}))
                 case 5:
                     os.kill(os.getpid(), signal.SIGINT)
 

@@ -4,24 +4,21 @@ import asyncio
 import time
 from pathlib import Path
 
-import fake_events
-import fake_polling
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sequence_statuses import status as sequence
-from statuses import host
-from statuses import status as pages
+from known_reports import events, host, pages, polling, sequence
 
 from sanderling.cli.plots import BLOCKS, POINTS, Trail, spark
 from sanderling.cli.status import house_in
 from sanderling.cli.top.keys import keys_in
 from sanderling.cli.top.view import Look, View
 from sanderling.clock import SystemClock
+from sanderling.observe.report import AnyReport
 from sanderling.stores.status_file import write_status
 
 
-def put(home: Path, **statuses: object) -> None:
+def put(home: Path, **statuses: AnyReport) -> None:
     for name, status in statuses.items():
         (home / name).mkdir(parents=True, exist_ok=True)
         write_status(home / name, status)
@@ -42,15 +39,15 @@ def full(tmp_path: Path) -> Path:
     put(
         tmp_path,
         crawl=pages(
-            host("slow.example", latency=2.0, requests=5, queued=3),
-            host("busy.example", requests=900, rate=3.0, error_rate=0.25, queued=1),
-            host("bad.example", requests=7, rate=9.0, queued=70, state="open", trouble="TIMEOUT"),
+            host("slow.example", latency=2.0, requests=5, waiting=3),
+            host("busy.example", requests=900, rate=3.0, error_rate=0.25, waiting=1),
+            host("bad.example", requests=7, rate=9.0, waiting=70, state="open", trouble="TIMEOUT"),
             wall=now,
             started=now - 60,
         ),
         ids=sequence(wall=now, started=now - 60),
-        polling=fake_polling.status(wall=now, started=now - 60),
-        posts=fake_events.status(wall=now, started=now - 60),
+        polling=polling(wall=now, started=now - 60),
+        posts=events(wall=now, started=now - 60),
         old=pages(wall=now, running=False),
     )
     return tmp_path

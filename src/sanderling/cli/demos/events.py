@@ -30,8 +30,9 @@ from sanderling.cli.screen import Drawing
 from sanderling.cli.worlds.social import SimulatedCrawler
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import DATABASE
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.events.system import EventsSystem
+from sanderling.observe.report import Report as SystemReport
 from sanderling.stores.durable import plainly, sync_folder, write_new
 from sanderling.stores.topic import QueueTopic
 from sanderling.words import count, duration
@@ -216,13 +217,13 @@ def compare(
     )
 
 
-def _document(last: EventsStatus, proof: EventsProof, numbers: Numbers) -> dict[str, Any]:
+def _document(last: SystemReport[EventsFacts], proof: EventsProof, numbers: Numbers) -> dict[str, Any]:
     return {
         "ok": proof.ok,
-        "seconds": round(last.seconds, 3),
-        "batches": last.batches,
-        "messages": last.processed + last.failed,
-        "duplicates": last.duplicates,
+        "seconds": round(last.process.seconds, 3),
+        "batches": last.facts.batches,
+        "messages": last.facts.messages.processed + last.facts.messages.failed,
+        "duplicates": last.facts.messages.duplicates,
         "posts": numbers.posts,
         "errors": numbers.errors,
         "sentiments": {label: sum(getattr(each, label) for each in numbers.hours) for label in LABELS},
@@ -235,11 +236,12 @@ def _document(last: EventsStatus, proof: EventsProof, numbers: Numbers) -> dict[
 
 
 def _describe(
-    last: EventsStatus, proof: EventsProof, numbers: Numbers, out: Path, project: str
+    last: SystemReport[EventsFacts], proof: EventsProof, numbers: Numbers, out: Path, project: str
 ) -> Iterator[str | Drawing]:
     yield ""
     how = "Consumed a simulated day" if proof.complete else "Ended early: consumed a part of a simulated day"
-    yield f"{how} in {duration(last.seconds)}: {last.batches:,} batches of {count(last.items, 'item')}."
+    items = count(last.facts.posts + last.facts.errors, "item")
+    yield f"{how} in {duration(last.process.seconds)}: {last.facts.batches:,} batches of {items}."
     yield ""
     yield EventsReport(numbers)
     yield from describe_extremes(numbers)

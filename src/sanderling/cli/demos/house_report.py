@@ -23,10 +23,10 @@ from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
 from sanderling.events.crawl_items import from_page
 from sanderling.events.outbox import DATABASE
+from sanderling.observe.report import Process
 from sanderling.pages import output
 from sanderling.stores import status_file
-from sanderling.web.house import AnyStatus, Found
-from sanderling.web.house_facts import report_of
+from sanderling.web.house import Found
 
 Key = tuple[object, ...]
 
@@ -46,13 +46,13 @@ FURTHER = {
 
 
 class _Running(msgspec.Struct, frozen=True):
-    running: bool = True
+    process: Process
 
 
 def has_said(folder: Path, *, running: bool = True) -> bool:
     """Whether a system has written down that it runs, or that it has ended."""
     found = status_file.read_status(folder, _Running)
-    return found is not None and found.running is running
+    return found is not None and found.process.running is running
 
 
 async def waiting(home: Path, clock: Clock) -> int:
@@ -142,10 +142,13 @@ class HouseReport:
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
-        systems = {name: each.status for name, each in self.found.items() if each.status is not None}
+        systems = {name: each.report for name, each in self.found.items() if each.report is not None}
         return {
             "ok": self.proof.ok and not self.died,
-            "systems": {name: {"did": did(status), "seconds": _seconds(status)} for name, status in systems.items()},
+            "systems": {
+                name: {"did": numbers(report), "seconds": round(report.process.seconds, 3)}
+                for name, report in systems.items()
+            },
             "proof": asdict(self.proof),
             "died": {name: list(words) for name, words in self.died.items()},
             "out": str(self.home),
@@ -156,8 +159,8 @@ class HouseReport:
         yield ""
         for name in sorted(ORDER):
             each = self.found.get(name)
-            status = None if each is None else each.status
-            yield f"  {name:<9} {'said nothing yet' if status is None else did(status)}"
+            report = None if each is None else each.report
+            yield f"  {name:<9} {'said nothing yet' if report is None else numbers(report)}"
         yield ""
         yield self._proven()
         yield f"The files are in {self.home}: a folder for each system, and what each said in {LOGS}."
@@ -174,12 +177,3 @@ class HouseReport:
         if not proof.complete:
             return f"Ended early: of the rows that events has, {wrong}."
         return f"Found were {found}. Events must have each once: {proof.lost or 'none'} are missing, {wrong}."
-
-
-def _seconds(status: AnyStatus) -> float:
-    return round(status.wall - status.started, 3)
-
-
-def did(status: AnyStatus) -> str:
-    """What a system did, in a line."""
-    return numbers(report_of(status))

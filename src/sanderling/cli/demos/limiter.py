@@ -6,27 +6,26 @@ The hosts are simulated and nothing leaves this machine. Ctrl-C ends it early, w
 import asyncio
 import os
 from collections.abc import Sequence
-from functools import partial
 from random import Random
 
 import msgspec
 
 from sanderling.cli.demos.limiter_summary import describe, summarise
-from sanderling.cli.options import Options, expose, observe
+from sanderling.cli.options import Options, expose_limiter, observe
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.watching import draw, run_beside
 from sanderling.clock import ScaledClock, SystemClock
-from sanderling.engine.host_report import HostStatus, report_host
+from sanderling.engine.host_report import Standing, report_host
 from sanderling.limit import Limiter
 from sanderling.observe import logs
-from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics
-from sanderling.observe.report import Activity, Process, Report, WorkCounts, host_troubles
-from sanderling.observe.snapshots import log_snapshots
+from sanderling.observe.report import Activity, Process, Report, WorkCounts
 from sanderling.worlds.showcase import CALLERS, RULES, Exhibit, exhibits, keep_asking
 
 # The hosts roll the same dice each time, so that what one person sees another can look for. The clock is real, so
 # no two runs are quite the same.
 SEED = 1
+
+LOG_EVERY, BUSIEST = 10.0, 3  # seconds between two lines of the log, and hosts that fit on one
 
 log = logs.get(__name__)
 
@@ -54,9 +53,8 @@ async def _run(
 ) -> None:
     beside = [keep_asking(host, limiter, clock) for host in hosts for _ in range(CALLERS)]
     if options.logs_snapshots:
-        beside.append(log_snapshots(limiter.snapshot, log, SystemClock()))
-    take = partial(limiter.snapshot, TOP_HOSTS)
-    async with observe(options, expose(LimiterMetrics, take), say=screen.note):
+        beside.append(_log_snapshots(limiter))
+    async with observe(options, expose_limiter(limiter), say=screen.note):
         with screen:
             await run_beside(
                 clock.sleep(until - clock.now()),
@@ -70,14 +68,15 @@ def make_report(limiter: Limiter, clock: ScaledClock, until: float) -> Report[Li
     """What there is to see now. Times are the hosts' seconds."""
     snapshot, elapsed = limiter.snapshot(), min(clock.now(), until)
     views = sorted(snapshot.top, key=lambda view: view.host)
-    hosts = tuple(report_host(HostStatus(view, view.waiting, None), lasting=True) for view in views)
+    hosts = tuple(report_host(view, view.waiting, lasting=True) for view in views)
     # None leave while the breaker is open, whatever the rate will be after it.
     rates = {view.host: 0.0 if view.state == "open" else view.rate for view in views}
+    process = Process(pid=os.getpid(), started=0.0, wall=elapsed)
     return Report(
         system="limiter",
         doing=f"one limiter learns three hosts at once: {CALLERS} callers each, time {clock.speed:g}x as fast",
-        process=Process(pid=os.getpid(), started=0.0, wall=elapsed),
-        troubles=tuple(host_troubles(hosts)),
+        process=process,
+        troubles=Standing(process, hosts).troubles,
         time_left=(until - elapsed) / clock.speed,
         work=WorkCounts(
             asked=snapshot.requests,
@@ -95,3 +94,25 @@ def make_report(limiter: Limiter, clock: ScaledClock, until: float) -> Report[Li
         ),
         facts=LimiterFacts(),
     )
+
+
+async def _log_snapshots(limiter: Limiter) -> None:
+    """Log a line about the limiter every few seconds, for those who watch logs, until cancelled."""
+    clock = SystemClock()
+    while True:
+        await clock.sleep(LOG_EVERY)
+        seen = limiter.snapshot(BUSIEST)
+        log.info(
+            "limiter_snapshot",
+            requests=seen.requests,
+            throttled=seen.throttled,
+            denied=seen.denied,
+            rejected=seen.rejected,
+            retries=seen.retries,
+            waited=round(seen.waited, 3),
+            hosts=seen.hosts,
+            open=seen.open,
+            half_open=seen.half_open,
+            # One text, not a field per host: a host may be called `event` or `level`.
+            busiest=" ".join(f"{host.host}={host.rate:.2f}" for host in seen.top),
+        )

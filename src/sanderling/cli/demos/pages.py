@@ -16,7 +16,7 @@ from sanderling.cli.report_screen import fitting
 from sanderling.clock import Clock, ScaledClock, SystemClock
 from sanderling.crawls.verify import CrawlProof
 from sanderling.ids import host_of
-from sanderling.limit import HostView
+from sanderling.observe.report import HostReport
 from sanderling.pages.folder import CrawlPlan
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End
@@ -82,7 +82,7 @@ class OddHost:
     name: str  # as people are shown it
     pages: int
     tally: HostTally  # what it was asked, by its own account
-    view: HostView  # what the limiter made of it
+    view: HostReport  # what the limiter made of it
 
 
 def small_web() -> World:
@@ -110,7 +110,7 @@ async def run(out: Path, options: Options, *, as_json: bool, speed: float = 1.0)
             mark_folder(out, "pages")
             ran = await crawl_folder(folder, NETWORK.transport(clock), flags.rules(), flags, clock, screen)
             summary = summarise(folder, ran.last, complete=ran.complete)
-    views = {hosts[host.view.host]: host.view for host in ran.last.hosts}
+    views = {hosts[host.host]: host for host in ran.last.hosts}
     odd = {
         name: OddHost(f"{name} ({views[name].host})", pages, server.tallies[name], views[name])
         for name, (pages, _) in ODD_HOSTS.items()

@@ -15,7 +15,8 @@ from sanderling.cli.polling.poll import run_polling
 from sanderling.cli.polling.summary import punctuality
 from sanderling.cli.report_screen import fitting
 from sanderling.clock import ScaledClock
-from sanderling.polling.status import PollingStatus
+from sanderling.observe.report import Report
+from sanderling.polling.report import PollingFacts
 from sanderling.stores.documents import Document
 from sanderling.stores.polling import Op, Query
 from sanderling.stores.polling_store import PollingStore
@@ -124,21 +125,23 @@ async def _replayed(store: PollingStore) -> tuple[list[int], Tables]:
     return found, {name: rows for name, rows in tables.items() if rows}
 
 
-def _document(last: PollingStatus, proof: PollingProof, tally: RaceTally, asked: Mapping[str, int]) -> dict[str, Any]:
+def _document(
+    last: Report[PollingFacts], proof: PollingProof, tally: RaceTally, asked: Mapping[str, int]
+) -> dict[str, Any]:
     return {
         "ok": proof.ok,
-        "seconds": round(last.seconds / SPEED, 3),
-        "day_seconds": round(last.seconds, 3),
+        "seconds": round(last.process.seconds / SPEED, 3),
+        "day_seconds": round(last.process.seconds, 3),
         "requests": tally.asked,
-        "runs": last.ran,
-        "missed": sum(last.missed.values()),
+        "runs": last.facts.ran,
+        "missed": last.facts.missed,
         "races": asked,
         "proof": asdict(proof),
     }
 
 
-def _describe_run(last: PollingStatus, tally: RaceTally, *, early: bool) -> str:
-    took = f"{duration(last.seconds)} of its time, {duration(last.seconds / SPEED)} of yours"
+def _describe_run(last: Report[PollingFacts], tally: RaceTally, *, early: bool) -> str:
+    took = f"{duration(last.process.seconds)} of its time, {duration(last.process.seconds / SPEED)} of yours"
     return f"{'Ended early: polled' if early else 'Polled'} a race day for {took}: {count(tally.asked, 'request')}."
 
 

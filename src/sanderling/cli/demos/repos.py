@@ -25,13 +25,14 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http
 from sanderling.ids import host_of
 from sanderling.limit import Limiter
+from sanderling.observe.report import Report
 from sanderling.repos.archives import Archive, ArchiveProblem
 from sanderling.repos.directory import SqliteDirectory
 from sanderling.repos.inspect import verify
 from sanderling.repos.replay import Replay
 from sanderling.repos.replay_parquet import ParquetSink
+from sanderling.repos.report import ReposFacts
 from sanderling.repos.segments import segments_in
-from sanderling.repos.status import RepoStatus
 from sanderling.repos.update import UpdateResources as UpdateTools
 from sanderling.repos.update import follow_log
 from sanderling.words import count, duration, size
@@ -125,12 +126,12 @@ def _prove(fleet: Fleet, failed: dict[str, int], folder: Path) -> RepoProof:
     )
 
 
-def _document(last: RepoStatus, proof: RepoProof) -> dict[str, Any]:
+def _document(last: Report[ReposFacts], proof: RepoProof) -> dict[str, Any]:
     return {
         "ok": proof.ok,
-        "seconds": round(last.seconds / SPEED, 3),
-        "archived": last.archived,
-        "records": last.records,
+        "seconds": round(last.process.seconds / SPEED, 3),
+        "archived": last.facts.archived,
+        "records": last.facts.records,
         "live": proof.live,
         "dead": proof.dead,
         "filed": proof.filed,
@@ -139,9 +140,10 @@ def _document(last: RepoStatus, proof: RepoProof) -> dict[str, Any]:
     }
 
 
-def _describe_run(last: RepoStatus, *, complete: bool) -> str:
-    done = f"{count(last.archived, 'repo')} with {count(last.records, 'record')}, {size(last.bytes_read)}"
-    took = f"from {count(last.hosts_known, 'host')} in {duration(last.seconds / SPEED)}"
+def _describe_run(last: Report[ReposFacts], *, complete: bool) -> str:
+    facts = last.facts
+    done = f"{count(facts.archived, 'repo')} with {count(facts.records, 'record')}, {size(facts.bytes_read)}"
+    took = f"from {count(facts.hosts, 'host')} in {duration(last.process.seconds / SPEED)}"
     return f"{'Archived' if complete else 'Ended early, with'} {done}, {took}."
 
 

@@ -18,10 +18,11 @@ from sanderling.cli.sequence.crawl import open_state, run_crawl
 from sanderling.cli.sequence.flags import SequenceFlags, SequencePace, SequenceUpstream
 from sanderling.cli.sequence.place import ROWS, SequenceFolder
 from sanderling.clock import ScaledClock
+from sanderling.observe.report import Report
 from sanderling.sequence.guard import ScalingGuardRules
+from sanderling.sequence.report import SequenceFacts
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import SequenceStatus
 from sanderling.sequence.system import SequenceRules
 from sanderling.words import count, duration
 from sanderling.worlds.game import Game, GameRules, GameServer, GameTally
@@ -121,41 +122,41 @@ def _prove(game: Game, state: SequenceState, rows: Path) -> SequenceProof:
     )
 
 
-def _document(last: SequenceStatus, proof: SequenceProof, tally: GameTally, *, complete: bool) -> dict[str, Any]:
+def _document(last: Report[SequenceFacts], proof: SequenceProof, tally: GameTally, *, complete: bool) -> dict[str, Any]:
     return {
         "ok": proof.ok,
         "complete": complete,
-        "seconds": round(last.seconds / SPEED, 3),
-        "game_seconds": round(last.seconds, 3),
+        "seconds": round(last.process.seconds / SPEED, 3),
+        "game_seconds": round(last.process.seconds, 3),
         "requests": tally.asked,
-        "answers": last.answers,
-        "gaps": last.gaps,
-        "skipped_ids": last.skipped,
-        "missed": last.missed,
-        "lag": None if last.lag is None else round(last.lag, 3),
-        "workers": [each.workers for each in last.decisions],
+        "answers": last.facts.answers,
+        "gaps": last.facts.gaps,
+        "skipped_ids": last.facts.skipped,
+        "missed": last.facts.missed,
+        "lag": None if last.facts.lag is None else round(last.facts.lag, 3),
+        "workers": [each.workers for each in last.facts.decisions],
         "proof": asdict(proof),
     }
 
 
 def _describe(
-    last: SequenceStatus, proof: SequenceProof, tally: GameTally, out: Path, *, complete: bool
+    last: Report[SequenceFacts], proof: SequenceProof, tally: GameTally, out: Path, *, complete: bool
 ) -> Iterator[str]:
     yield ""
     how = "Followed the game to its head" if complete else "Ended early"
-    asked = f"{count(tally.asked, 'request')} in {duration(last.seconds)} of the game's time"
-    yield f"{how}: {asked}, {duration(last.seconds / SPEED)} of yours."
+    asked = f"{count(tally.asked, 'request')} in {duration(last.process.seconds)} of the game's time"
+    yield f"{how}: {asked}, {duration(last.process.seconds / SPEED)} of yours."
     if complete:
-        workers = [RULES.scale.workers, *(each.workers for each in last.decisions)]
+        workers = [RULES.scale.workers, *(each.workers for each in last.facts.decisions)]
         yield (
-            f"It began {duration(HISTORY)} behind and ended {duration(last.lag)} behind, with {workers[0]} workers "
-            f"at first, {max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} requests "
-            f"a second; it had to refuse {tally.kinds[GameKind.REFUSED]:,}."
+            f"It began {duration(HISTORY)} behind and ended {duration(last.facts.lag)} behind, with {workers[0]} "
+            f"workers at first, {max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} "
+            f"requests a second; it had to refuse {tally.kinds[GameKind.REFUSED]:,}."
         )
         yield (
-            f"{count(last.skipped, 'id')} that never existed were skipped as {count(last.gaps, 'gap')}; "
-            f"{count(last.answers.get(Status.HIDDEN.value, 0), 'raid')} hidden at first were asked for again when the "
-            f"first of them was shown; while the API was switched off it was sent "
+            f"{count(last.facts.skipped, 'id')} that never existed were skipped as {count(last.facts.gaps, 'gap')}; "
+            f"{count(last.facts.answers.get(Status.HIDDEN.value, 0), 'raid')} hidden at first were asked for again "
+            f"when the first of them was shown; while the API was switched off it was sent "
             f"{count(tally.kinds[GameKind.DISABLED], 'request')}."
         )
     yield (

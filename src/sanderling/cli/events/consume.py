@@ -28,20 +28,19 @@ from sanderling.cli.events.place import (
 )
 from sanderling.cli.events.summary import summarise, words
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.modes import LiveModes, modes_from
-from sanderling.events.report import report
+from sanderling.events.report import EventsFacts
 from sanderling.events.stations import Stations
-from sanderling.events.status import EventsStatus
 from sanderling.events.system import EventsSystem
 from sanderling.events.watch import EventsControl, EventsWatch
 from sanderling.executor import in_threads
-from sanderling.observe.metrics_events import EventsMetrics
+from sanderling.observe.report import Report
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.queue import QueueError, WholeQueue
 from sanderling.stores.status_file import StatusFile
@@ -95,7 +94,7 @@ async def run_events(
     screen: Screen,
     *,
     until: Until | None = None,
-) -> Ran[EventsStatus]:
+) -> Ran[Report[EventsFacts]]:
     """Consume until somebody stops it, or until `until` is over. Raises CommandError.
 
     `clock` is what rows are dated by. Leases, alerts and the status go by the real one: others have no other.
@@ -112,7 +111,7 @@ async def run_events(
         say = await stack.enter_async_context(saying(flags.alerting.sink(outside), screen.tell, options, outside))
         rules = flags.work.rules(flags.bodies, flags.letters)
         system = EventsSystem(at, topic, say=say, clock=clock, rng=Random(), rules=rules)
-        watch = EventsWatch(system, outside, os.getpid())
+        watch = EventsWatch(system, outside)
         app = partial(events_app, at.store, queue, EventsControl(watch), outside, Random())
 
         async def stop_after() -> None:
@@ -129,9 +128,7 @@ async def run_events(
             options=options,
             screen=screen,
             executor=executor,
-            status=watch.status,
-            frame=lambda *, running=True: report(watch.status(running=running)),
-            metrics=expose(EventsMetrics, watch.readings),
+            report=watch.report,
             stopping=_describe_batches,
             contexts=(flags.serving.serve(app, screen.note),),
             status_file=file,

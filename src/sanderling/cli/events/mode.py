@@ -14,9 +14,10 @@ from sanderling.cli.events.place import USUAL, EventsFolder
 from sanderling.cli.times import written
 from sanderling.clock import SystemClock
 from sanderling.events.modes import FILE, LEGACY, NEW, Modes, modes_from, read_modes, write_modes
-from sanderling.events.status import published
+from sanderling.events.report import EventsFacts
+from sanderling.observe.report import Report
 from sanderling.stores.durable import FolderError
-from sanderling.stores.status_file import is_running
+from sanderling.stores.status_file import is_running, read_statuses
 from sanderling.words import printable
 
 FORMATS = ("new", "legacy", "inline")
@@ -72,9 +73,10 @@ def _present(folder: EventsFolder) -> Present:
         raise CommandError(printable(message)) from None
     if found is not None:
         return Present(found, _written_at(folder), "")
-    status = published(folder.out)
-    if status is not None and is_running(status, SystemClock().wall()):
-        return Present(status.modes, None, f"process {status.pid}, which consumes there, keeps to these")
+    for report in read_statuses(folder.out, Report[EventsFacts]):
+        if is_running(report.process, SystemClock().wall()):
+            there = f"process {report.process.pid}, which consumes there, keeps to these"
+            return Present(report.facts.modes, None, there)
     try:
         modes = modes_from(os.environ)
     except ValueError as error:

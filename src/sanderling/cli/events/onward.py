@@ -3,8 +3,8 @@
 What they switch on is in `feed.py`, which is imported only then: it needs much that a crawl alone does not.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,29 +51,23 @@ class Onward:
 
             source(self, "web")
 
-    @asynccontextmanager
-    async def pages(self, clock: Clock, say: Say) -> AsyncIterator["EventsHandOver[bytes] | None"]:
-        """What rows of pages are handed to; None if to nobody. Raises CommandError."""
+    def pages(self, clock: Clock, say: Say) -> "AbstractAsyncContextManager[EventsHandOver[bytes] | None]":
+        """What rows of pages are handed to; None if to nobody. Entered, it raises CommandError."""
         if self.events_job is None:
-            yield None
-            return
+            return nullcontext()
         from sanderling.cli.events.feed import feeding  # noqa: PLC0415 - see above
         from sanderling.events.handover import read_page  # noqa: PLC0415 - see above
 
-        async with feeding(self, read_page, clock, say) as feed:
-            yield feed
+        return feeding(self, read_page, clock, say)
 
-    @asynccontextmanager
-    async def reports(self, clock: Clock, say: Say) -> AsyncIterator["EventsHandOver[Message] | None"]:
+    def reports(self, clock: Clock, say: Say) -> "AbstractAsyncContextManager[EventsHandOver[Message] | None]":
         """The same for reports of `sequence`."""
         if self.events_job is None:
-            yield None
-            return
+            return nullcontext()
         from sanderling.cli.events.feed import feeding  # noqa: PLC0415 - see above
         from sanderling.events.handover import read_report  # noqa: PLC0415 - see above
 
-        async with feeding(self, read_report, clock, say) as feed:
-            yield feed
+        return feeding(self, read_report, clock, say)
 
     def words(self, handed: "EventsHandOver[Any] | None") -> tuple[str, ...]:
         """What went on, and what to do next, as lines."""

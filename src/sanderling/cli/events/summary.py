@@ -3,59 +3,49 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from sanderling.cli import command_line
 from sanderling.cli.events.flags import ConsumeFlags
-from sanderling.events.report import describe_rows, report
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
+from sanderling.observe.report import Report
 from sanderling.words import duration
 
 
-def summarise(flags: ConsumeFlags, last: EventsStatus) -> dict[str, Any]:
+def summarise(flags: ConsumeFlags, last: Report[EventsFacts]) -> dict[str, Any]:
     """What `--json` prints."""
+    facts = last.facts
+    messages: dict[str, Any] = msgspec.to_builtins(facts.messages)
     return {
-        "seconds": round(last.seconds, 3),
-        "messages": {
-            "received": last.received,
-            "processed": last.processed,
-            "duplicates": last.duplicates,
-            "postponed": last.postponed,
-            "failed": last.failed,
-        },
-        "batches": last.batches,
-        "posts": last.posts,
-        "errors": last.errors,
-        "categories": last.categories,
-        "codes": last.codes,
-        "sentiments": last.sentiments,
-        "skipped": last.skipped,
-        "sent": last.sent,
-        "outbox": last.outbox,
-        "queue": None
-        if last.queue is None
-        else {
-            "ready": last.queue.ready,
-            "taken": last.queue.taken,
-            "delayed": last.queue.delayed,
-            "dead": last.queue.dead,
-        },
-        "trouble": list(report(last).texts()),
+        "seconds": round(last.process.seconds, 3),
+        "messages": messages,
+        "batches": facts.batches,
+        "posts": facts.posts,
+        "errors": facts.errors,
+        "categories": facts.categories,
+        "codes": facts.codes,
+        "sentiments": facts.sentiments,
+        "skipped": facts.skipped,
+        "sent": facts.sent,
+        "outbox": facts.outbox,
+        "queue": facts.queue,
+        "trouble": list(last.texts()),
         "out": str(flags.folder.out),
     }
 
 
-def words(flags: ConsumeFlags, last: EventsStatus, onward: str) -> Iterator[str]:
+def words(flags: ConsumeFlags, last: Report[EventsFacts], onward: str) -> Iterator[str]:
     """The summary as lines, with the command to go on with; those that are indented must not be broken."""
-    made = report(last)
-    said = dict(made.lines)
+    facts, said = last.facts, dict(last.lines)
     yield ""
-    yield f"Consumed for {duration(last.seconds)}: {describe_rows(last)}."
+    yield f"Consumed for {duration(last.process.seconds)}: {facts.rows()}."
     yield f"Messages: {said['messages']}; the queue: {said['queue']}."
-    if last.posts:
+    if facts.posts:
         yield f"Posts: {said['sentiment']}."
-    if last.errors:
+    if facts.errors:
         yield f"Errors: {said['errors']}."
-    yield from made.texts()
-    if last.queue is not None and last.queue.dead:
+    yield from last.texts()
+    if facts.queue and facts.queue["dead"]:
         yield ""
         yield "Why they were given up, and how to try again:"
         yield ""

@@ -20,7 +20,7 @@ from sanderling.cli.flags import Patient
 from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
 from sanderling.cli.limits import make_limiter
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
@@ -32,13 +32,12 @@ from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job, JobError
-from sanderling.jobs.report import report
+from sanderling.jobs.report import JobFacts, report_run
 from sanderling.jobs.run import JobRun, hosts_of
 from sanderling.jobs.running import BODIES, MOST_DECODED, MOST_RAW, RPS
-from sanderling.jobs.status import JobStatus, status
 from sanderling.jobs.watchdog import LONGEST, Watchdog
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.observe.metrics_jobs import JobMetrics
+from sanderling.observe.report import Report
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 
@@ -148,7 +147,7 @@ def open_folder(out: Path, job: Job, given: Mapping[str, str]) -> Iterator[JobFo
 
 async def run_folder(
     folder: JobFolder, transport: Transport[Http], asking: JobNetwork, options: Options, screen: Screen
-) -> Ran[JobStatus]:
+) -> Ran[Report[JobFacts]]:
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
@@ -157,17 +156,16 @@ async def run_folder(
         job_run = JobRun(folder, transport, executor, rules=rules, clock=clock, watch=dog)
         started = clock.now()
 
-        def take(top: int = 1000, *, running: bool = True) -> JobStatus:
-            return status(job_run, clock.now() - started, top, running=running)
+        def report(top: int = 1000, *, running: bool = True) -> Report[JobFacts]:
+            return report_run(job_run, clock.now() - started, top, running=running)
 
         shell = Shell(
             folder=folder.path,
             options=options,
             screen=screen,
             executor=executor,
-            status=take,
-            frame=lambda *, running=True: report(take(SHOWN, running=running)),
-            metrics=expose(JobMetrics, partial(take, 0)),
+            report=report,
+            brief=partial(report, SHOWN),
             transport=transport,
         )
         ran = await run_system(job_run, shell)

@@ -10,8 +10,8 @@ import msgspec
 from sanderling.cli.pages.summary import by_reason, failed_by, hosts_aside, meaning
 from sanderling.crawls.folder import FAILED
 from sanderling.jobs.folder import RECORDS, JobFolder
-from sanderling.jobs.report import explain_gone
-from sanderling.jobs.status import JobStatus
+from sanderling.jobs.report import JobFacts
+from sanderling.observe.report import Report
 from sanderling.stores.frontier_rows import Aside, End
 from sanderling.words import count, duration, printable, size
 
@@ -57,15 +57,17 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.waiting and not self.over_budget) or bool(self.gone)
 
 
-def summarise(folder: JobFolder, last: JobStatus, *, complete: bool, again: str = "", retry: str = "") -> JobSummary:
+def summarise(
+    folder: JobFolder, last: Report[JobFacts], *, complete: bool, again: str = "", retry: str = ""
+) -> JobSummary:
     """The summary of a run that ended with `last`, and goes on with `again`."""
     frontier = folder.ledger
     counts, aside = frontier.counts(), frontier.aside()
     said = Counter(_reason(failed.code, failed.detail) for failed, _ in frontier.failed_requests())
     return JobSummary(
-        name=last.name,
+        name=last.facts.name,
         complete=complete,
-        seconds=round(last.seconds, 3),
+        seconds=round(last.process.seconds, 3),
         records=frontier.meta.records,
         requests=frontier.meta.requests,
         known=frontier.known,
@@ -73,15 +75,15 @@ def summarise(folder: JobFolder, last: JobStatus, *, complete: bool, again: str 
         failed=counts[End.FAILED],
         left_out=counts[End.LEFT_OUT],
         waiting=counts[End.WAITING],
-        bytes=last.bytes,
+        bytes=last.facts.bytes,
         out=str(folder.path),
         failed_by=failed_by(frontier),
         reasons=dict(said.most_common(100)),
         set_aside=sum(each.waiting for each in aside),
         set_aside_by=by_reason(aside),
-        gone=last.gone,
-        over_budget=last.is_over_budget,
-        gone_words=tuple(explain_gone(last)),
+        gone=last.facts.gone,
+        over_budget=last.facts.over_budget,
+        gone_words=last.facts.explain_gone(),
         aside=tuple(aside),
         again=again,
         retry=retry,

@@ -20,7 +20,7 @@ from sanderling.cli.flag_files import listing
 from sanderling.cli.flags import Patient
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
@@ -32,15 +32,14 @@ from sanderling.extras import missing
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.observe.metrics import PagesMetrics
+from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
-from sanderling.pages.report import report
+from sanderling.pages.report import PagesFacts, report_crawl
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.status import Status, status
 from sanderling.pages.urls import CrawlScope, UrlError, normalise, read_seeds
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
@@ -172,7 +171,7 @@ def run_crawl(
 
 async def crawl_folder(
     folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: PagesFlags, clock: Clock, screen: Screen
-) -> Ran[Status]:
+) -> Ran[Report[PagesFacts]]:
     """Crawl until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     onward = flags.onward
     with ThreadPoolExecutor(1, "folder") as thread:
@@ -181,17 +180,16 @@ async def crawl_folder(
             crawl = Crawl(folder, transport, executor, rules=rules, clock=clock, hand_over=feed)
             started = clock.now()
 
-            def take(top: int = 1000, *, running: bool = True) -> Status:
-                return status(crawl, clock.now() - started, top, running=running)
+            def report(top: int = 1000, *, running: bool = True) -> Report[PagesFacts]:
+                return report_crawl(crawl, clock.now() - started, top, running=running)
 
             shell = Shell(
                 folder=folder.path,
                 options=flags.options,
                 screen=screen,
                 executor=executor,
-                status=take,
-                frame=lambda *, running=True: report(take(SHOWN, running=running)),
-                metrics=expose(PagesMetrics, partial(take, 0)),
+                report=report,
+                brief=partial(report, SHOWN),
                 transport=transport,
             )
             ran = await run_system(crawl, shell)

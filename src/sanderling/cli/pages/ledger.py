@@ -15,7 +15,6 @@ from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages.crawl import USUAL, PagesFlags, PagesNetwork, open_folder, run_crawl
-from sanderling.cli.pages.status import check_crawl
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
 from sanderling.clock import SystemClock
 from sanderling.crawls.verify import CrawlProof
@@ -32,6 +31,13 @@ ENDS = (End.FETCHED, End.UNCHANGED, End.MOVED, End.REFUSED, End.LEFT_OUT, End.FA
 EXAMPLES = 3  # URLs shown for each reason
 
 Folder = Annotated[Path, Parameter(help="The folder of a crawl.")]
+
+
+def check_crawl(folder: Path) -> None:
+    """Raise CommandError where no crawl has begun."""
+    if not (folder / LEDGER).is_file():
+        found = f"it has no {LEDGER}" if folder.is_dir() else "it is a file" if folder.exists() else "it is not there"
+        raise CommandError(f"{folder} is no crawl: {found}", code=2)
 
 
 def prove_crawl(folder: Path, *, as_json: bool) -> None:

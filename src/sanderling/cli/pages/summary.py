@@ -10,9 +10,10 @@ import msgspec
 
 from sanderling.cli import command_line
 from sanderling.ids import host_of
+from sanderling.observe.report import Report
 from sanderling.outcome import Code, code_of
 from sanderling.pages.folder import CrawlFolder, FolderState
-from sanderling.pages.status import Status
+from sanderling.pages.report import PagesFacts
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import KEPT, Aside, End, Fault
 from sanderling.words import count, duration, printable, size
@@ -81,14 +82,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(
-    folder: CrawlFolder, last: Status, *, complete: bool, again: str = "", given: Iterable[object] = ()
+    folder: CrawlFolder, last: Report[PagesFacts], *, complete: bool, again: str = "", given: Iterable[object] = ()
 ) -> Summary:
     """The summary of a run that ended with `last`, and goes on with `again`; what failed is asked for as `given`."""
     counts, aside = folder.ledger.counts(), folder.ledger.aside()
     return Summary(
         complete=complete,
         crawl=folder.crawl,
-        seconds=round(last.seconds, 3),
+        seconds=round(last.process.seconds, 3),
         known=folder.ledger.known,
         fetched=counts[End.FETCHED],
         unchanged=counts[End.UNCHANGED],
@@ -98,7 +99,7 @@ def summarise(
         failed=counts[End.FAILED],
         left=counts[End.LEFT],
         waiting=counts[End.WAITING],
-        bytes=last.bytes,
+        bytes=last.facts.bytes,
         hosts=last.hosts_known,
         seeds_fetched=_has_all_seeds(folder, counts),
         out=str(folder.path),

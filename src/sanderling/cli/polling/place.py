@@ -12,8 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from sanderling.apis.polled import Kind
-from sanderling.cli.command_error import CommandError
-from sanderling.cli.published_words import nothing
+from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.reach import Say, reached
 from sanderling.executor import Executor, in_threads
 from sanderling.stores.documents import Schema
@@ -70,7 +69,7 @@ async def opened(
 async def known(place: PollingFolder) -> AsyncIterator[PollingStore]:
     """The database of a source that was polled before; it may be polled just now. Raises CommandError."""
     if not place.begun:
-        raise nothing("nothing was polled", place.out, "--out", "sanderling polling run")
+        raise not_begun("nothing was polled", place.out, "--out", "sanderling polling run")
     async with opened(place, None, "") as (store, _):
         yield store
 

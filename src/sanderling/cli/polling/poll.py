@@ -18,7 +18,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import describe_inflight, explain_end
 from sanderling.cli.loop import run as run_loop
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.polling.flags import ChangeSinks, PollFlags, PollingPace, PollingUpstream
 from sanderling.cli.polling.place import USUAL, PollingFolder, keep_kinds, opened
 from sanderling.cli.polling.summary import again, fetched, summarise, words
@@ -29,13 +29,12 @@ from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.metrics_polling import PollingMetrics
+from sanderling.observe.report import Report
 from sanderling.polling.change_sinks import ChangeSink
 from sanderling.polling.control import Ingested, PollingControl
 from sanderling.polling.discovery import DiscoveryError
 from sanderling.polling.measures import Late
-from sanderling.polling.report import report
-from sanderling.polling.status import PollingStatus
+from sanderling.polling.report import PollingFacts
 from sanderling.polling.subscribers import Subscriber
 from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
@@ -97,7 +96,7 @@ def _run_once(flags: PollFlags, options: Options, screen: Screen) -> None:
 
 async def run_polling(
     flags: PollFlags, options: Options, clock: Clock, screen: Screen, *, until: Until | None = None
-) -> tuple[Ran[PollingStatus], Lateness]:
+) -> tuple[Ran[Report[PollingFacts]], Lateness]:
     """Poll until somebody stops it, or until `until` is over; also how late runs began. Raises CommandError."""
     source, folder = flags.upstream.describe(), flags.place.out
     flags.serving.check()
@@ -129,9 +128,7 @@ async def run_polling(
             options=options.quieter("warning"),
             screen=screen,
             executor=executor,
-            status=watch.take,
-            frame=lambda *, running=True: report(watch.take(running=running)),
-            metrics=expose(PollingMetrics, watch.readings),
+            report=watch.report,
             stopping=lambda inflight: describe_inflight(inflight) if inflight else "stopping",
             transport=transport,
             claim=_claim(system, settings, sinks),

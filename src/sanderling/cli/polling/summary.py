@@ -8,30 +8,31 @@ from typing import Any
 from sanderling.cli import command_line
 from sanderling.cli.options import Options
 from sanderling.cli.polling.flags import PollFlags
+from sanderling.observe.report import Report
 from sanderling.polling.control import Ingested
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
-from sanderling.polling.report import describe_targets, report
-from sanderling.polling.status import PollingStatus
+from sanderling.polling.report import PollingFacts, describe_targets
 from sanderling.words import count, duration
 
 MOST_FAILED = 20  # documents that are named
 
 
-def summarise(flags: PollFlags, last: PollingStatus, late: Mapping[str, Late]) -> dict[str, Any]:
+def summarise(flags: PollFlags, last: Report[PollingFacts], late: Mapping[str, Late]) -> dict[str, Any]:
     """What `--json` prints."""
+    facts = last.facts
     return {
-        "seconds": round(last.seconds, 3),
-        "source": last.source,
-        "host": last.host,
-        "event": last.event,
-        "targets": last.targets.all,
-        "runs": last.ran,
-        "failed": last.failed,
-        "missed": sum(last.missed.values()),
-        "changes": last.changed,
-        "newest": last.newest,
+        "seconds": round(last.process.seconds, 3),
+        "source": facts.source,
+        "host": facts.host,
+        "event": facts.event,
+        "targets": facts.targets["all"],
+        "runs": facts.ran,
+        "failed": facts.failed,
+        "missed": facts.missed,
+        "changes": facts.changes,
+        "newest": facts.newest,
         "late": {pace: _late(each) for pace, each in late.items()},
-        "trouble": list(report(last).texts()),
+        "trouble": list(last.texts()),
         "out": str(flags.place.out),
     }
 
@@ -49,15 +50,16 @@ def again(flags: PollFlags, options: Options, verb: str = "run") -> str:
     return command_line.again(f"polling {verb}", flags.place, flags.upstream, flags.serving, flags.telling, options)
 
 
-def words(flags: PollFlags, last: PollingStatus, late: Mapping[str, Late], onward: str) -> Iterator[str]:
+def words(flags: PollFlags, last: Report[PollingFacts], late: Mapping[str, Late], onward: str) -> Iterator[str]:
     """The summary as lines, with the command to go on with; those that are indented must not be broken."""
+    facts = last.facts
     yield ""
     yield (
-        f"Polled {describe_targets(last)} for {duration(last.seconds)}: {count(last.ran, 'run')}, "
-        f"{last.failed:,} failed, {sum(last.missed.values()):,} missed, {count(last.changed, 'change')}."
+        f"Polled {describe_targets(facts)} for {duration(last.process.seconds)}: {count(facts.ran, 'run')}, "
+        f"{facts.failed:,} failed, {facts.missed:,} missed, {count(facts.changes, 'change')}."
     )
     yield from punctuality(late)
-    yield from report(last).texts()
+    yield from last.texts()
     yield ""
     yield "Go on with, and look at what is due:"
     yield ""
@@ -74,13 +76,13 @@ def punctuality(lateness_of: Mapping[str, Late]) -> Iterator[str]:
             yield f"Of {count(late.runs, what)} half began {half} of their time, 99 of 100 {most}."
 
 
-def fetched(last: PollingStatus, done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:
+def fetched(last: Report[PollingFacts], done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:
     """What a full fetch brought, in words and as JSON."""
     all_of_it = {(each.kind, each.source_id): each for each in done}.values()
     kinds = Counter(each.kind for each in all_of_it)
     failed = [each for each in all_of_it if not each.ok]
     listed = ", ".join(f"{kind} {number:,}" for kind, number in kinds.items())
-    changes = last.changed  # also those of what was due just then and ran by itself
+    changes = last.facts.changes  # also those of what was due just then and ran by itself
     lines = ["", f"Fetched {count(len(all_of_it), 'document')} ({listed}): {count(changes, 'row')} changed."]
     if failed:
         lines += [f"{count(len(failed), 'document')} could not be had:", ""]

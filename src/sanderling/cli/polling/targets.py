@@ -15,13 +15,14 @@ from sanderling.cli.polling.admin import Json, done, told
 from sanderling.cli.polling.flags import full_key
 from sanderling.cli.polling.place import USUAL, PollingFolder, known_kinds
 from sanderling.clock import SystemClock
+from sanderling.observe.report import Report
 from sanderling.polling.live_settings import LiveSettings
-from sanderling.polling.report import SHORT, describe_interval
+from sanderling.polling.report import SHORT, PollingFacts, describe_interval
 from sanderling.polling.settings import PollingSetting, SettingError
-from sanderling.polling.status import published
 from sanderling.stores.polling import PollingTarget, Query, StoredTargetCounts
 from sanderling.stores.polling_store import PollingStore
-from sanderling.stores.status_file import is_running
+from sanderling.stores.status_file import FILE as STATUS
+from sanderling.stores.status_file import is_running, read_status
 from sanderling.words import count, duration, printable
 
 WIDE = 120  # columns from which on ids are shown as a whole
@@ -90,8 +91,8 @@ def _summed(found: Sequence[PollingTarget], counts: StoredTargetCounts) -> str:
 
 def asleep(place: PollingFolder, wall: float) -> str:
     """That nobody polls, as far as the folder tells: then due times mean little."""
-    said = published(place.out)
-    return "; nobody polls just now" if said and not is_running(said, wall) else ""
+    said = read_status(place.out, Report[PollingFacts])
+    return "; nobody polls just now" if said and not is_running(said.process, wall) else ""
 
 
 def document(target: PollingTarget, wall: float) -> dict[str, object]:
@@ -174,7 +175,7 @@ def settings(
         raise CommandError(f"{key[:60]}: expected a value, or --default, and not both", code=2)
 
     async def work(store: PollingStore) -> tuple[PollingSetting, ...]:
-        folder = None if published(place.out) is None else place.out  # then whoever polls takes it from the database
+        folder = place.out if (place.out / STATUS).is_file() else None  # then whoever polls takes it from the database
         live = LiveSettings(store, await known_kinds(store), SystemClock(), folder)
         await live.read()
         return await live.listed() if key is None else (await live.set(full_key(key), value),)

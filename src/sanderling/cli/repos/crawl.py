@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.repos.directory import open_to_read
 from sanderling.cli.repos.flags import ArchiveFlags, RepoNetwork
@@ -32,21 +32,20 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.executor import in_threads
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
-from sanderling.observe.metrics_repos import RepoMetrics
+from sanderling.observe.report import Report
 from sanderling.repos.archives import ArchiveProblem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory, DirectoryError
-from sanderling.repos.report import report
+from sanderling.repos.report import ReposFacts, RepoWatch
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments, segments_in
 from sanderling.repos.since import EarlierRevs
-from sanderling.repos.status import RepoStatus, RepoWatch
 from sanderling.stores.durable import FolderError
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.words import count, parse_size
 
 UNFINISHED = 3  # the exit code if something is left that the same command asks for
-PUBLISHED = 1_000  # hosts that status.json has
+PUBLISHED, SHOWN = 1_000, 100  # hosts that status.json has, and those that a screen chooses from
 AT_ONCE = 5000  # repos that the progress is told of: a large segment has half a million, and others use a Redis too
 
 KNOWN = (FolderError, ProgressError, DirectoryError)
@@ -87,7 +86,7 @@ async def run_crawl(
     options: Options,
     clock: Clock,
     screen: Screen,
-) -> Ran[RepoStatus]:
+) -> Ran[Report[ReposFacts]]:
     """Crawl until every DID was seen to or somebody stops it."""
     segments, before = stores.segments, stores.progress.view()
     # The threads end before the segments are closed: what they are at comes to its end, in one piece.
@@ -97,17 +96,16 @@ async def run_crawl(
         watch = RepoWatch(crawl, segments, await executor(stores.directory.count), before)
         started = clock.now()
 
-        def take(top: int = 100, *, running: bool = True) -> RepoStatus:
-            return watch.status(clock.now() - started, top, running=running)
+        def report(top: int = PUBLISHED, *, running: bool = True) -> Report[ReposFacts]:
+            return watch.report(clock.now() - started, top, running=running)
 
         shell = Shell(
             folder=segments.folder,
             options=options,
             screen=screen,
             executor=executor,
-            status=partial(take, PUBLISHED),
-            frame=lambda *, running=True: report(take(running=running)),
-            metrics=expose(RepoMetrics, watch.readings),
+            report=report,
+            brief=partial(report, SHOWN),
             transport=transport,
             progress=stores.progress,
         )

@@ -11,20 +11,16 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from sanderling.apis.atproto import Category
-from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.flags import SETTING
-from sanderling.cli.published_words import nothing, tell
-from sanderling.cli.report_words import report_lines
 from sanderling.clock import SystemClock
 from sanderling.extras import load
 from sanderling.redact import HIDDEN, redact_url
-from sanderling.repos.report import report
 from sanderling.repos.segments import segments_in
-from sanderling.repos.status import published
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.ports import HostAside, ProgressError, ProgressView, RepoProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
-from sanderling.stores.status_file import is_running
+from sanderling.stores.status_file import FILE
 from sanderling.words import count, duration, printable, size
 
 PROGRESS = "progress.db"
@@ -128,15 +124,14 @@ def known_aside(place: ArchiveFolder, view: ProgressView) -> list[HostAside]:
         return progress.aside(HOSTS_SHOWN)
 
 
-def show_progress(place: ArchiveFolder, *, as_json: bool) -> None:
-    """Print how far a crawl is. Raises CommandError."""
-    view, found, wall = known_progress(place), published(place.out), SystemClock().wall()
-    if view == NOTHING and found is None:
-        raise nothing("no crawl of repos has begun", _where(place), "--out", "sanderling repos crawl")
+def describe_progress(place: ArchiveFolder) -> tuple[tuple[str, ...], dict[str, object]]:
+    """How far a crawl is, in words and as JSON. Raises CommandError."""
+    view, wall = known_progress(place), SystemClock().wall()
+    if view == NOTHING and not (place.out / FILE).is_file():
+        raise not_begun("no crawl of repos has begun", _where(place), "--out", "sanderling repos crawl")
     kept = SavedProgress(view, tuple(known_aside(place, view)))
-    lines = [*_table(kept, wall), *hosts_aside(kept.aside, view.hosts_aside, wall)]
-    lines += [] if found is None else ["", *report_lines(report(found), running=is_running(found, wall))]
-    tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=as_json, kept=kept.as_json())
+    where = () if place.redis_address is None else (f"Its progress is in {_where(place)}.", "")
+    return (*where, *_table(kept, wall), *hosts_aside(kept.aside, view.hosts_aside, wall), ""), kept.as_json()
 
 
 def _where(place: ArchiveFolder) -> str:

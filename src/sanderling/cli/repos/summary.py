@@ -8,8 +8,9 @@ from typing import Any
 from sanderling.apis.atproto import Category
 from sanderling.cli import command_line
 from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, ArchiveFolder, SavedProgress, hosts_aside
+from sanderling.observe.report import Report
+from sanderling.repos.report import ReposFacts
 from sanderling.repos.segments import segments_in
-from sanderling.repos.status import RepoStatus
 from sanderling.stores.durable import plainly
 from sanderling.stores.ports import HostAside
 from sanderling.words import count, duration, size
@@ -48,7 +49,9 @@ class Summary:
         return shown | {"aside": [each._asdict() for each in self.aside]}
 
 
-def summarise(place: ArchiveFolder, last: RepoStatus, kept: SavedProgress, *, complete: bool, again: str) -> Summary:
+def summarise(
+    place: ArchiveFolder, last: Report[ReposFacts], kept: SavedProgress, *, complete: bool, again: str
+) -> Summary:
     """The summary of a run that ended with `last`."""
     view = kept.view
     failed = {name: number for name, number in view.failed.items() if name != Category.UNCHANGED}
@@ -59,16 +62,16 @@ def summarise(place: ArchiveFolder, last: RepoStatus, kept: SavedProgress, *, co
     return Summary(
         complete=complete and not left,
         walked=complete,
-        seconds=round(last.seconds, 3),
+        seconds=round(last.process.seconds, 3),
         run={
-            "archived": last.archived,
-            "records": last.records,
-            "bytes_read": last.bytes_read,
-            "hosts": last.hosts_known,
+            "archived": last.facts.archived,
+            "records": last.facts.records,
+            "bytes_read": last.facts.bytes_read,
+            "hosts": last.facts.hosts,
         },
         archived=view.total_crawled,
         bytes_written=view.bytes_written,
-        dropped=last.dropped,
+        dropped=last.facts.dropped,
         unchanged=view.failed.get(Category.UNCHANGED, 0),
         gone=gone,
         failed=left,

@@ -17,7 +17,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.reach import KNOWN, Say, reached
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
@@ -30,12 +30,11 @@ from sanderling.executor import in_threads
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
-from sanderling.observe.metrics_sequence import SequenceMetrics, SequenceReadings, StoreReadings
+from sanderling.observe.report import Report
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.readings import PrometheusSource
-from sanderling.sequence.report import report
+from sanderling.sequence.report import SequenceFacts, SequenceWatch
 from sanderling.sequence.state import SequenceState, StartError, begin_at, left_open
-from sanderling.sequence.status import SequenceStatus, SequenceWatch
 from sanderling.sequence.store import StoreRules, StoreWorkers
 from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.stores.durable import FolderError
@@ -86,7 +85,7 @@ def _check(onward: Onward, *, no_store: bool) -> None:
 
 async def run_crawl(
     flags: SequenceFlags, options: Options, clock: Clock, screen: Screen, rules: SequenceRules | None = None
-) -> Ran[SequenceStatus]:
+) -> Ran[Report[SequenceFacts]]:
     """Crawl until somebody stops it, or until the last id that is wanted has its fate. Raises CommandError.
 
     The rules are those of the flags, unless others are given.
@@ -120,9 +119,7 @@ async def run_crawl(
             options=options,
             screen=screen,
             executor=executor,
-            status=crawl.status,
-            frame=lambda *, running=True: report(crawl.status(running=running)),
-            metrics=expose(SequenceMetrics, crawl.readings),
+            report=crawl.report,
             transport=transport,
             queue=queue,
         )
@@ -202,16 +199,9 @@ class _StoringCrawl:
     clock: Clock
     until: int | None
 
-    def status(self, *, running: bool = True) -> SequenceStatus:
+    def report(self, *, running: bool = True) -> Report[SequenceFacts]:
         """How it stands."""
-        return self.watch.take(self.clock.now(), self.clock.wall(), running=running)
-
-    def readings(self) -> SequenceReadings:
-        """The same for Prometheus."""
-        depth = self.watch.depth
-        if self.store is None:
-            return self.system.readings(StoreReadings({} if depth is None else depth._asdict()))
-        return self.system.readings(self.store.tally.readings(depth))
+        return self.watch.report(self.clock.now(), self.clock.wall(), running=running)
 
     async def look(self) -> None:
         """Ask the queue how it stands; one that does not say stands as before."""

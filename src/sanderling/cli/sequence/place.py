@@ -9,10 +9,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.flags import SETTING
 from sanderling.cli.letters import QueueFlags
-from sanderling.cli.published_words import nothing
 from sanderling.sequence.state import SequenceState
 from sanderling.stores.clickhouse import ClickhouseError, open_clickhouse
 from sanderling.stores.clickhouse_raw import ClickhouseRaw
@@ -80,7 +79,7 @@ USUAL, OWN_LETTERS, EMBEDDED = SequenceFolder(), SequenceQueue(), SequenceStores
 def known_state(place: SequenceFolder) -> Iterator[SequenceState]:
     """The state of a crawl that has begun; it may be running. Raises CommandError."""
     if not place.state.is_file():
-        raise nothing("no crawl of ids has begun", place.out, "--out", "sanderling sequence crawl")
+        raise not_begun("no crawl of ids has begun", place.out, "--out", "sanderling sequence crawl")
     try:
         with closing(SequenceState(place.state)) as state:
             yield state

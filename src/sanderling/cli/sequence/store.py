@@ -23,7 +23,8 @@ from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, suited
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, SequenceFolder, SequenceQueue, SequenceStores
 from sanderling.cli.watching import repeat, run_beside
 from sanderling.clock import Clock, SystemClock
-from sanderling.observe.metrics_sequence import StoreMetrics
+from sanderling.observe.metrics import prefixed
+from sanderling.sequence.report import store_metrics
 from sanderling.sequence.store import DepthRules, StoreRules, StoreWorkers
 from sanderling.stores.queue import Depth, Queue, QueueError
 from sanderling.words import count, duration, printable
@@ -165,7 +166,7 @@ async def _store(work: StoreWork, screen: Screen) -> Ran[Storing]:
         rules = work.rules if feed is None else replace(work.rules, gather=GATHER)
         storing = Storing(StoreWorkers(queue, rows, raw, clock, rules, feed), queue, feed)
         tally = storing.workers.tally
-        shown = expose(StoreMetrics, lambda: tally.readings(storing.depth))
+        shown = expose(lambda: (prefixed(each, "sanderling_sequence_") for each in store_metrics(tally, storing.depth)))
         await stack.enter_async_context(observe(work.options, shown, say=screen.note))
         await stack.enter_async_context(serve_dashboard(work.options, place.out, screen.note, queue=queue))
         stack.enter_context(screen)

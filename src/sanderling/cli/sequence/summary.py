@@ -10,8 +10,8 @@ from sanderling.cli.options import Options
 from sanderling.cli.running import Ran
 from sanderling.cli.sequence.flags import SequenceFlags, SequencePace
 from sanderling.cli.sequence.place import ROWS
-from sanderling.sequence.report import explain_missed
-from sanderling.sequence.status import SequenceStatus
+from sanderling.observe.report import Report
+from sanderling.sequence.report import SequenceFacts, explain_missed, queued
 from sanderling.words import count, duration
 
 
@@ -43,27 +43,27 @@ class Summary:
         return asdict(self)
 
 
-def summarise(flags: SequenceFlags, ran: Ran[SequenceStatus]) -> Summary:
+def summarise(flags: SequenceFlags, ran: Ran[Report[SequenceFacts]]) -> Summary:
     """The summary of a run."""
-    last = ran.last
+    last, seconds = ran.last.facts, ran.last.process.seconds
     return Summary(
         complete=ran.complete,
-        seconds=round(last.seconds, 3),
+        seconds=round(seconds, 3),
         api=last.api,
         host=last.host,
         cursor=last.cursor,
         newest=last.newest,
         behind=last.behind,
         lag=None if last.lag is None else round(last.lag, 3),
-        workers=last.plan.workers,
+        workers=last.workers,
         answers=last.answers,
         gaps=last.gaps,
         skipped_ids=last.skipped,
         missed=last.missed,
         published=last.published,
-        stored=last.store.stored if last.store else None,
+        stored=last.stored,
         queued=last.queue,
-        trouble=last.trouble or (last.store.trouble if last.store else ""),
+        trouble=last.queue_trouble or last.store_trouble,
         out=str(flags.place.out),
     )
 
@@ -76,11 +76,11 @@ def again(flags: SequenceFlags, options: Options, *, complete: bool = False) -> 
     return command_line.again("sequence crawl", *groups, options, *(() if flags.store else ("--no-store",)))
 
 
-def words(flags: SequenceFlags, ran: Ran[SequenceStatus], options: Options) -> Iterator[str]:
+def words(flags: SequenceFlags, ran: Ran[Report[SequenceFacts]], options: Options) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
-    last = ran.last
+    last, seconds = ran.last.facts, ran.last.process.seconds
     yield ""
-    yield f"Followed {last.api} at {last.host} for {duration(last.seconds)}: {_answers(last)}."
+    yield f"Followed {last.api} at {last.host} for {duration(seconds)}: {_answers(last)}."
     yield _position(last)
     if last.gaps:
         yield f"Skipped {count(last.gaps, 'gap')} of {count(last.skipped, 'id')} in all, which are looked into later."
@@ -90,14 +90,14 @@ def words(flags: SequenceFlags, ran: Ran[SequenceStatus], options: Options) -> I
     yield from _next(flags, ran, options)
 
 
-def _answers(last: SequenceStatus) -> str:
+def _answers(last: SequenceFacts) -> str:
     found, wanted = last.answered(Status.SUCCESS, Status.SKIPPED), last.answered(Status.SUCCESS)
     refused = last.answered(Status.RATE_LIMITED)
     told = f"{count(last.asked, 'answer')}, {count(found, 'record')}, {wanted:,} of them wanted"
     return f"{told}; {count(refused, 'request')} refused" if refused else told
 
 
-def _position(last: SequenceStatus) -> str:
+def _position(last: SequenceFacts) -> str:
     told = f"Every id below {last.cursor} has its fate"
     if last.behind is None:
         return f"{told}."
@@ -105,19 +105,18 @@ def _position(last: SequenceStatus) -> str:
     return f"{told}; the head is {count(last.behind, 'id')} ahead{lag}."
 
 
-def _kept(flags: SequenceFlags, last: SequenceStatus) -> str:
+def _kept(flags: SequenceFlags, last: SequenceFacts) -> str:
     queue = last.queue or {}
-    waiting = queue.get("ready", 0) + queue.get("taken", 0) + queue.get("delayed", 0)
     dead = f", {count(queue['dead'], 'letter')} dead" if queue.get("dead") else ""
-    left = f"{count(waiting, 'record')} in the queue{dead}"
-    if last.store is None:
+    left = f"{count(queued(queue), 'record')} in the queue{dead}"
+    if last.stored is None:
         return f"Queued {count(last.published, 'record')}; {left}."
     # Where rows are that others may reach is for them to know: a URL may hold a password.
     where = f" in {flags.place.out / ROWS}" if flags.keeping.rows is None else ""
-    return f"Stored {count(last.store.stored, 'record')}{where}; {left}."
+    return f"Stored {count(last.stored, 'record')}{where}; {left}."
 
 
-def _next(flags: SequenceFlags, ran: Ran[SequenceStatus], options: Options) -> Iterator[str]:
+def _next(flags: SequenceFlags, ran: Ran[Report[SequenceFacts]], options: Options) -> Iterator[str]:
     yield "Nothing is lost; go on where it stopped, see how it stands, and what was missed with:"
     yield ""
     yield f"    {again(flags, options, complete=ran.complete)}"

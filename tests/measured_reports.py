@@ -1,0 +1,93 @@
+"""Reports with all that systems count, as after a while of work, for the tests of metrics and of what asks for them."""
+
+from collections import Counter
+from functools import cache
+
+from fake_events import process_a_little
+from known_reports import (
+    EVENTS_FACTS,
+    JOBS,
+    PAGES,
+    POLLING_FACTS,
+    RACE,
+    REPOS,
+    REPOS_FACTS,
+    SEQUENCE,
+    SEQUENCE_FACTS,
+    standing,
+)
+
+from sanderling.apis.numbered import Status
+from sanderling.events.measures import Measures as EventsMeasures
+from sanderling.events.report import report_events
+from sanderling.observe.report import AnyReport
+from sanderling.polling.measures import Measures as PollingMeasures
+from sanderling.polling.report import report_polling
+from sanderling.repos.measures import SECONDS, Exchanges
+from sanderling.repos.measures import Measures as RepoMeasures
+from sanderling.repos.report import report_repos
+from sanderling.sequence.measures import REQUEST_BUCKETS
+from sanderling.sequence.measures import Measures as SequenceMeasures
+from sanderling.sequence.report import report_sequence, store_metrics
+from sanderling.sequence.store import StoreTally
+from sanderling.stores.polling import Op
+from sanderling.stores.queue import Depth
+from sanderling.testing import FakeClock
+
+from known_reports import histogram_of  # isort: skip
+
+
+def sequence_measures(number: int = 1) -> SequenceMeasures:
+    """Of a crawl that has asked `number` times over."""
+    measures = SequenceMeasures(probes=Counter(exists=6, missing=7), rechecks=Counter(success=8, not_found=9))
+    measures.decisions.update({True: 2, False: 11})
+    measures.gaps, measures.skipped = 1, 1140
+    for status, attempt, lag in (
+        (Status.SUCCESS, 1, 12.0),
+        (Status.SUCCESS, 6, 40.0),
+        (Status.SUCCESS, 8, 400_000.0),
+        (Status.NOT_FOUND, 9, None),
+    ):
+        for _ in range(number):
+            measures.answer(status, attempt, lag)
+    measures.requests["success"] = histogram_of(REQUEST_BUCKETS, 0.12, 0.4)
+    return measures
+
+
+def polling_measures() -> PollingMeasures:
+    """Of polling that has run a little."""
+    measures = PollingMeasures(("race", "results"), ("laps", "races"), FakeClock())
+    for late in (0.001, 0.004, 0.26):
+        measures.ran("race", "OK", late=late, seconds=0.06, accelerated=True)
+    measures.ran("results", "TIMEOUT", late=90.0, seconds=1.5, accelerated=False)
+    measures.changed("laps", Op.INSERT, 60)
+    measures.changed("", Op.PURGE)
+    measures.missed("race", 3)
+    measures.promoted("parent")
+    measures.discovered(ok=True)
+    measures.wrote(250)
+    return measures
+
+
+@cache
+def measured() -> dict[str, AnyReport]:
+    """One of each system."""
+    clock = FakeClock()
+    events = EventsMeasures(clock)
+    process_a_little(events, clock)
+    repos, exchanges = RepoMeasures(pages=3, dispatched=43, blocked=1), Exchanges(None, clock)  # type: ignore[arg-type]
+    exchanges.statuses.update({"200": 41, "none": 1})
+    ended = {"archived": 40, "not_found": 2}
+    stored = store_metrics(StoreTally(stored=70, duplicates=3, buried=1, retried=2, workers=4), Depth(10, 5, 2, 1))
+    return {
+        "pages": PAGES,
+        "jobs": JOBS,
+        "repos": report_repos(
+            REPOS_FACTS, standing(*REPOS.hosts), repos.metrics(ended, exchanges, histogram_of(SECONDS, 0.5, 5))
+        ),
+        "sequence": report_sequence(
+            SEQUENCE_FACTS, standing(*SEQUENCE.hosts), (*sequence_measures().metrics(), *stored)
+        ),
+        "polling": report_polling(POLLING_FACTS, standing(RACE), polling_measures().metrics()),
+        "events": report_events(EVENTS_FACTS, standing(), events.metrics()),
+    }
