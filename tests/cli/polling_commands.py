@@ -116,7 +116,7 @@ class Admin:
     async def until(self, true: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """How it stands, as soon as that is so."""
         async with asyncio.timeout(SECONDS):
-            while not true(status := await self.get("/status")):  # noqa: ASYNC110 - over HTTP
+            while not true(status := (await self.get("/status"))["facts"]):  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.05)
         found: dict[str, Any] = status
         return found

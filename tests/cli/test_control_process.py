@@ -317,7 +317,8 @@ def fill(ballast: Path) -> None:
 
 
 def disk_trouble(status: Path) -> str:
-    return str(json.loads(status.read_text())["disk_trouble"])
+    found = json.loads(status.read_text())["troubles"]
+    return next((str(each["text"]) for each in found if "--max-disk" in each["text"]), "")
 
 
 async def until(seen: Callable[[], object]) -> None:

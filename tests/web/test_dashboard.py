@@ -155,7 +155,7 @@ async def test_ten_thousand_hosts_are_searched_sorted_and_paged(tmp_path: Path) 
 @in_loop
 async def test_a_host_of_any_name_comes_through_unharmed(tmp_path: Path) -> None:
     status = many_hosts(1)
-    view = msgspec.structs.replace(status.hosts[0], trouble=HOSTILE)
+    view = msgspec.structs.replace(status.hosts[0], said=HOSTILE)
     put(tmp_path / "pages", msgspec.structs.replace(status, hosts=(view,)))
     async with dashboard(tmp_path) as house:
         answer = await house.ask("GET", "/api/hosts")

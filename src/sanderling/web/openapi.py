@@ -3,6 +3,7 @@
 Examples are in examples.json: of each API by its title, of each route by its name, an `answer`, a `body` or both.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ USUAL = (400, 405, 408, 413, 415, 500, 503)
 TOLD_IN: Mapping[int, str] = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}
 
 Json = dict[str, Any]
+
+_MODULE = re.compile(rb"sanderling(?:\.[a-z_]+)+\.(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,9 @@ def document(about: About, routes: Iterable[Route], *, secured: bool) -> Json:
         "security": [{"token": []}] if secured else [],  # routes that differ say so
     }
     about.around(described)
-    return described
+    # A generic type of a generic type is named with the module of the latter, which is nobody's concern.
+    named: Json = msgspec.json.decode(_MODULE.sub(b"", msgspec.json.encode(described)))
+    return named
 
 
 class _Schemas:

@@ -81,10 +81,10 @@ def test_all_five_work_and_nothing_is_lost_between_them(tmp_path: Path) -> None:
         assert proof == {**proof, "complete": True, "lost": 0, "strangers": 0, "twice": 0}
         assert min(proof["pages"], proof["posts"]) > 0
         statuses = {name: json.loads((home / name / FILE).read_bytes()) for name in ORDER}
-        assert [status["running"] for status in statuses.values()] == [False] * 5
-        assert statuses["repos"]["records"] > 0
-        assert statuses["polling"]["runs"]
-        assert sum(statuses["sequence"]["answers"].values()) > 0
+        assert [status["process"]["running"] for status in statuses.values()] == [False] * 5
+        assert statuses["repos"]["facts"]["records"] > 0
+        assert statuses["polling"]["facts"]["runs"]
+        assert sum(statuses["sequence"]["facts"]["answers"].values()) > 0
         assert told_of(home) == {}
 
     run(main)

@@ -263,7 +263,7 @@ def test_the_status_says_how_it_stands_and_whether_anyone_polls(house: House) ->
     assert "runs  492, " in said
     assert "nobody polls" not in house("targets").out
     whole = json.loads(called("status", str(house.out), "--json").out)
-    assert (whole["running"], whole["status"]["pid"]) == (True, 4711)
+    assert (whole["running"], whole["status"]["process"]["pid"]) == (True, 4711)
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,8 @@ async def promote(server: Server, admin: Admin, *out: str) -> None:
     done = await command("set", "race", "--for", "1m", "--json", *out)
     assert done.out == '{"promoted": 1, "seconds": 60.0}\n'
     await asked(server, path, 10)
-    (live,) = (await admin.get("/status"))["accelerated"]
-    assert (live["source_id"], live["interval"]) == (race, 0.2)
+    (live,) = (await admin.get("/status"))["facts"]["accelerated"]
+    assert (live["id"], live["interval"]) == (race, 0.2)
     assert race[:8] in (await command("targets", "--live", *out)).out
     told = await here("status", out[1])
     assert f"now  race {race[:8]} is live: asked for every 200 ms" in told.out
@@ -108,7 +108,9 @@ def test_a_setting_is_in_force_without_a_restart(tmp_path: Path) -> None:
                 await store.set("scheduler.raceIdleMs", "soon")
                 await admin.until(lambda status: bool(status["problems"]))
                 await asked(server, race, 4)
-            assert "scheduler.raceIdleMs is 'soon', expected 0, or" in (await admin.get("/status"))["problems"][0]
+            assert (
+                "scheduler.raceIdleMs is 'soon', expected 0, or" in (await admin.get("/status"))["facts"]["problems"][0]
+            )
 
             assert (await command("settings", "resultsMs", "0", *out)).code == 0
             await admin.until(lambda status: not due(status, "results") and status["inflight"] == 0)

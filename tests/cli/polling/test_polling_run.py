@@ -118,7 +118,7 @@ def test_two_at_one_database_are_an_error_and_the_first_goes_on(tmp_path: Path) 
                 assert f"another process polls {tmp_path / 'out' / 'polling.db'}" in second.err
                 assert "stop it first, or poll into another --out or --database" in second.err
             await asked(server, server.day.race_path(server.day.heats[0].id), 3)
-            assert (await admin.get("/status"))["store_trouble"] == ""
+            assert (await admin.get("/status"))["facts"]["store_trouble"] == ""
 
     run(main)
 
@@ -127,7 +127,7 @@ def test_disabled_it_polls_nothing_but_serves_what_is_asked_for(tmp_path: Path) 
     async def main() -> None:
         async with served(QUIET) as server, administered(tmp_path, server, "--disabled", *OFTEN) as admin:
             status = await admin.get("/status")
-            assert (status["enabled"], status["targets"]["all"]) == (False, 0)
+            assert (status["process"]["paused"], status["facts"]["targets"]["all"]) == (True, 0)
             done = await admin.post("/ingest/full")
             assert {each["kind"] for each in done["ingested"]} == {
                 *("event", "pilots", "rounds", "channels", "race", "results")
