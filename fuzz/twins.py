@@ -266,8 +266,8 @@ TAGS = re.findall(
     r"\S+",
     "a abbr article aside b base blockquote body br button caption cite code col colgroup dd del div dl dt em figure"
     " footer form h1 h2 h3 head header hr html i iframe img kbd li link main menu meta nav noscript object ol option p"
-    " pre rp rt ruby s script section select span strong style svg table tbody td template textarea th thead title tr tt"
-    " ul video x-Odd é xmp",
+    " pre rp rt ruby s script section select span strong style svg table tbody td template textarea th thead title tr"
+    " tt ul video x-Odd é xmp",
 )
 VALUES = (
     *("", "x", "content", "sidebar", "post-body share", "article", "comment", "#top", "/a?b=1&copy=2&amp;c", "none"),

@@ -1,8 +1,8 @@
 """The reader in C and its twin in Python, and what both promise."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,6 +46,6 @@ def test_both_say_the_same_of_hostile_pages(html: str) -> None:
 
 
 @pytest.mark.parametrize("read", [_reader.read, reader_python.read])
-def test_a_page_with_more_tags_than_are_read_says_so(read: Any) -> None:
+def test_a_page_with_more_tags_than_are_read_says_so(read: Callable[..., tuple[object, ...]]) -> None:
     assert not reader_python.Reading._make(read("<p>x" * 1_000, twins.resolver)).cut
     assert reader_python.Reading._make(read("<p>x" * 200_001, twins.resolver)).cut
