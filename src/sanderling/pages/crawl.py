@@ -18,6 +18,7 @@ from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
+from sanderling.pages.record import SITEMAP
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
 from sanderling.stores.control_file import Control
@@ -55,7 +56,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
-        handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
+        handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock, rules.reading)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )
@@ -69,6 +70,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
                 self._discovery.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
+        source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
         await self.ask_for(ledger.waiting())
         self.counts.subtract(self._sink.unhanded)
         left = source.enough(0) and not self.engine.stopped

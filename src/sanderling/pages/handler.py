@@ -9,6 +9,7 @@ from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.discovery import LinkDiscovery, MovedUrl
+from sanderling.pages.extract import ReadRules
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.record import ReadPage
@@ -25,7 +26,7 @@ Understood = RobotsAnswer | ReadPage | Ended | MovedUrl | Outcome
 class PageHandler:
     """Sends requests for which there is leave."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         fetcher: Fetcher,
         permissions: Permissions,
@@ -33,6 +34,7 @@ class PageHandler:
         memory: Memory,
         executor: Executor,
         clock: Clock,
+        rules: ReadRules,
     ) -> None:
         self._fetcher = fetcher
         self._permissions = permissions
@@ -40,6 +42,7 @@ class PageHandler:
         self._memory = memory
         self._executor = executor
         self._clock = clock
+        self._rules = rules
 
     async def __call__(self, work: QueuedUrl | RobotsWork, permit: Permit, blame: Blame) -> Settled[Understood]:
         """What came of it."""
@@ -68,7 +71,7 @@ class PageHandler:
         if outcome.code is not Code.OK:
             return None
         # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
-        given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
+        given = queued, outcome, reply, wall, self._discovery.announced(queued.url), self._rules
         return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
 
     async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched:

@@ -1,6 +1,7 @@
 """What a crawl asks next, as far as robots.txt and our own list allow; and what becomes of each URL."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -35,6 +36,7 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         rules: CrawlRules,
     ) -> None:
         super().__init__(writer, loader, PageHost, rules.patience)
+        self.sitemaps = 0  # that were fetched, by this run and those before
         self._discovery = discovery
         self._permissions = permissions
         self._limiter = limiter
@@ -43,9 +45,10 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
     # What is next.
 
     def enough(self, inflight: int) -> bool:
-        """Whether as many pages as were wanted are fetched, or about to be."""
+        """Whether as many pages as were wanted are fetched, or about to be. Sitemaps are no pages."""
         limit = self._rules.max_pages
-        return limit is not None and self.counts[End.FETCHED] + self.counts[End.UNCHANGED] + inflight >= limit
+        fetched = self.counts[End.FETCHED] + self.counts[End.UNCHANGED] - self.sitemaps
+        return limit is not None and fetched + inflight >= limit
 
     def classes(self, host: PageHost, now: float) -> Sequence[Class]:
         """What is due: URLs that were not asked for yet, and such as were put off."""
@@ -118,12 +121,15 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         if isinstance(work, RobotsWork):
             self._learned(host, work.key, outcome, None, self._clock.now())
         else:
-            super().failed(host, work, outcome, failures, due)
+            own = due is None and outcome.code is Code.HOST_UNAVAILABLE
+            # Its host is well, or the URL would wait with the others of the host: the error is the page's own.
+            super().failed(host, work, replace(outcome, code=Code.HTTP_ERROR) if own else outcome, failures, due)
 
     def _follow(self, queued: QueuedUrl, result: ReadPage) -> Ended:
         """Offer where a page or a sitemap leads; its end, with the links that the next crawl will want to know."""
         if result.sitemap is not None:
-            self._discovery.follow_sitemap(result.sitemap, queued.url, queued.depth)
+            self.sitemaps += 1
+            self._discovery.follow_sitemap(result.sitemap, queued.url)
             return result.ended
         follow, ended = self._discovery.follow(result.links, queued.url, queued.depth), result.ended
         if follow and (ended.etag or ended.modified):
@@ -164,4 +170,4 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         if known.delay:
             asks = f"robots.txt asks for {known.delay:g} s between requests"
             self._limiter.cap(host.name, 1 / known.delay, asks)
-        self._discovery.announce(known.sitemaps, f"{scheme}://{host.name}/", 0)
+        self._discovery.announce(known.sitemaps, f"{scheme}://{host.name}/")
