@@ -106,7 +106,7 @@ def test_a_page_says_it_as_browsers_look_for_it_and_else_it_is_detected(head: by
     ("text", "codec", "name"),
     [
         ("これは日本語のページです。", "shift_jis", "shift_jis"),
-        ("这是一个中文网页，内容是新闻。", "gbk", "gbk"),
+        ("这是一个中文网页，内容是今天的新闻和天气预报。我们在北京，欢迎大家访问我们的网站。", "gbk", "gb18030"),
         ("한국어 페이지입니다. 오늘의 뉴스.", "euc-kr", "euc-kr"),
         ("Η ελληνική γλώσσα και οι ειδήσεις της ημέρας", "cp1253", "windows-1253"),
     ],

@@ -205,14 +205,14 @@ def test_a_page_leads_to_other_languages_and_by_a_refresh() -> None:
         ("30", None),
         ("url=/x", None),
         ("0;url=javascript:x", None),
-        ("0;" * 5000, "https://e.example/a/" + "0;" * 999),
+        ("0;" + "x" * 5000, "https://e.example/a/" + "x" * 1_980),
     ],
 )
 def test_where_a_refresh_leads(content: str, leads: str | None) -> None:
     page = extract(b"<p>x", content_type="text/html", url=URL, headers=[("Refresh", content)])
 
     assert page.metadata.get("refresh") == leads
-    assert page.links == (() if leads is None else (leads,))
+    assert [link[:2000] for link in page.links] == ([] if leads is None else [leads])
 
 
 @pytest.mark.parametrize(

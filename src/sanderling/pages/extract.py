@@ -57,7 +57,7 @@ _KEPT = names(
 _KEPT_PREFIXES = ("og:", "twitter:", "article:", "book:", "profile:", "dc.", "dcterms.", "citation_")
 # "5; url=/next" and its variants, by the HTML Standard; without an address it is the page itself.
 _REFRESH = re.compile(
-    r"\s*+(?:[0-9]++[0-9.]*+|\.[0-9.]*+)\s*+[;,\s]\s*+(?:url\s*+=\s*+)?(?:\"([^\"]++)|'([^']++)|([^\"'].*+))",
+    r"\s*+(?:[0-9]++[0-9.]*+|\.[0-9.]*+)\s*+(?:[;,]\s*+|(?<=\s))(?:url\s*+=\s*+)?(?:\"([^\"]++)|'([^']++)|([^\"'].*+))",
     re.IGNORECASE | re.DOTALL,
 )
 _CANONICAL = re.compile(r"<([^<>]++)>[^,<]*?;\s*+rel\s*+=\s*+\"?(?:[^\",;]*\s)?canonical(?=[\s\",;]|\Z)", re.IGNORECASE)

@@ -17,7 +17,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
-from sanderling.cli.flags import Patient
+from sanderling.cli.flags import SETTING, Patient
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
@@ -35,6 +35,7 @@ from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
+from sanderling.pages.extract import READ_RULES, ReadRules
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
@@ -69,6 +70,31 @@ class PagesNetwork(Patient):
 USUAL = PagesNetwork()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagesReading:
+    """How much of a page is read. What is cut off is said in the `detail` of its row."""
+
+    max_html_bytes: Annotated[int, SETTING, Parameter(validator=Number(gte=1024))] = READ_RULES.html_bytes
+    """Bytes of an HTML page to read at most."""
+
+    max_tags: Annotated[int, SETTING, Parameter(validator=Number(gte=100))] = READ_RULES.tags
+    """Tags of an HTML page to read at most."""
+
+    max_links: Annotated[int, SETTING, Parameter(validator=Number(gte=1))] = READ_RULES.links
+    """Links of an HTML page to keep and follow at most."""
+
+    keep_noindex: Annotated[bool, SETTING] = False
+    """Keep what pages say that ask not to be indexed."""
+
+    def rules(self) -> ReadRules:
+        """The rules that go with the settings."""
+        return ReadRules(self.max_html_bytes, self.max_tags, self.max_links, self.keep_noindex)
+
+
+WHOLE = PagesReading()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesFlags:
     """The flags of a crawl, beside those that say what to crawl."""
@@ -76,6 +102,7 @@ class PagesFlags:
     network: PagesNetwork = USUAL
     onward: Onward = NOWHERE
     options: Options = BOUNDED
+    reading: PagesReading = WHOLE
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
 
@@ -94,7 +121,13 @@ class PagesFlags:
         network = self.network
         listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, ExcludedUrls.read)
         per_host = connections_for(network.most(RPS))
-        return CrawlRules(per_host=per_host, max_pages=self.max_pages, patience=network.patience, leave_out=listed)
+        return CrawlRules(
+            per_host=per_host,
+            max_pages=self.max_pages,
+            patience=network.patience,
+            leave_out=listed,
+            reading=self.reading.rules(),
+        )
 
     def again(self, folder: CrawlFolder) -> str:
         """The command that goes on with this crawl; what to crawl is in the folder. A limit reached is left out."""
@@ -133,6 +166,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
+    reading: PagesReading = WHOLE,
 ) -> None:
     """Crawl what the flags say, into a folder."""
     onward.check()
@@ -141,7 +175,9 @@ def crawl(  # noqa: PLR0913 - a flag each
     plan = _plan(urls, seeds, allow, depth)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
-    flags = PagesFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
+    flags = PagesFlags(
+        network=network, onward=onward, options=options, reading=reading, max_pages=max_pages, parquet=parquet
+    )
     transport, rules = network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock()) as folder:
         if resume:
