@@ -11,9 +11,10 @@ Ids ascend in the order of discovery. They may have gaps: nothing here assumes t
 One connection, one caller at a time. Whatever the disk does comes out as a FolderError, and the file stays as it was.
 """
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_rows import (
+    PAGES,
     REOPENABLE,
     UNFETCHED,
     Aside,
@@ -32,6 +34,7 @@ from sanderling.stores.frontier_rows import (
     Ended,
     Failed,
     FoundUrl,
+    HostBacklog,
     HostNote,
     QueuedUrl,
     RetryUrl,
@@ -64,7 +67,11 @@ class Frontier:
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, RobotsReply] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
+        self._clean = frontier_file.is_clean(self._db)  # whether it says that whoever wrote in it closed it
         self._tally = Counter(frontier_reading.tally(self._db))
+        if not (self._clean and self._path.stat().st_size > frontier_file.SMALL):
+            frontier_file.check_whole(self._db, self._path)
+            self._tally = Counter(frontier_reading.count_ends(self._db))
         if (last := self._last_id()) > self.meta.last_id:
             raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.meta.last_id} at most.")
         if self.known != self.meta.known:
@@ -82,7 +89,15 @@ class Frontier:
 
     def waiting(self) -> dict[str, int]:
         """The hosts with URLs that wait, and how many."""
-        return self._by_host("WHERE end = 0")
+        with plainly(self._path):
+            return dict(self._db.execute("SELECT name, waiting FROM host WHERE waiting > 0"))
+
+    def waiting_hosts(self, after: int, most: int, wall: float) -> list[HostBacklog]:
+        """The first so many hosts with a higher id that have URLs that wait, and are due if they were set aside."""
+        sql = """SELECT host.id, name, waiting, fetched FROM host LEFT JOIN aside ON aside.host = host.id
+            WHERE host.id > ? AND waiting > 0 AND coalesce(aside.due, 0) <= ? ORDER BY host.id LIMIT ?"""
+        with plainly(self._path):
+            return [HostBacklog._make(row) for row in self._db.execute(sql, (after, wall, most))]
 
     def aside(self) -> list[Aside]:
         """The hosts that were set aside, those with most URLs that wait first."""
@@ -130,6 +145,7 @@ class Frontier:
             self._put_off(again)
             frontier_file.remember(self._db, ended)
             new = self._add(found)
+            self._shift({self._hosts[name]: number for name, number in new.items()})
             tally[End.WAITING, ""] += sum(new.values())
             meta = self._counted(watermark=watermark, known=self.known + sum(new.values()), last_id=self._last_id())
         self.meta = meta
@@ -147,10 +163,15 @@ class Frontier:
         return int(last)
 
     def _decide(self, ended: Sequence[Ended], tally: Counter[tuple[End, str]]) -> None:
-        rows = [(int(each.end), self._codes[each.outcome.code], each.id, each.url) for each in ended]
-        done = self._db.executemany("UPDATE url SET end = ?, code = ? WHERE id = ? AND end = 0 AND url = ?", rows)
-        if ended and done.rowcount != len(ended):
-            raise ValueError(self._misfit(ended))
+        execute, waiting, fetched = self._db.execute, Counter[int](), Counter[int]()
+        sql = "UPDATE url SET end = ?, code = ? WHERE id = ? AND end = 0 AND url = ? RETURNING host"
+        for each in ended:
+            done = execute(sql, (int(each.end), self._codes[each.outcome.code], each.id, each.url)).fetchall()
+            if not done:
+                raise ValueError(self._misfit(ended))
+            waiting[done[0][0]] -= 1
+            fetched[done[0][0]] += each.end in PAGES
+        self._shift(waiting, fetched)
         self._db.executemany("DELETE FROM again WHERE id = ?", [(each.id,) for each in ended])
         why = [
             (each.id, each.outcome.status, as_text(each.outcome.detail), each.sent)
@@ -238,6 +259,7 @@ class Frontier:
         """Every URL that waits for a host that answers ends LEFT, for a run that may ask for more; how many."""
         with self._transaction() as tally:
             number = self._change("SET end = 6 WHERE end = 0 AND host NOT IN (SELECT host FROM aside)")
+            self._db.execute("UPDATE host SET waiting = 0 WHERE id NOT IN (SELECT host FROM aside) AND waiting > 0")
             self._db.execute("DELETE FROM again WHERE host NOT IN (SELECT host FROM aside)")
             tally[End.LEFT, ""] += number
             tally[End.WAITING, ""] -= number
@@ -256,6 +278,8 @@ class Frontier:
                 (int(end),),
             )
             self._change("SET end = 0, code = 0 WHERE end = ?", int(end))
+            rows = [(number, name) for name, number in hosts.items()]
+            self._db.executemany("UPDATE host SET waiting = waiting + ? WHERE name = ?", rows)
             for (was, code), number in self._tally.items():
                 if was is end:
                     tally[was, code] -= number
@@ -265,15 +289,19 @@ class Frontier:
     def put_back(self, ids: Iterable[int], watermark: int) -> int:
         """Kept URLs whose rows were lost wait again, and are forgotten, so that they come whole; how many."""
         names = {number: name for name, number in self._codes.items()}
-        number = 0
+        waiting, fetched = Counter[int](), Counter[int]()
         with self._transaction() as tally:
             for each in ids:
-                end, code, key = self._db.execute("SELECT end, code, key FROM url WHERE id = ?", (each,)).fetchone()
+                sql = "SELECT host, end, code, key FROM url WHERE id = ?"
+                host, end, code, key = self._db.execute(sql, (each,)).fetchone()
                 self._db.execute("UPDATE url SET end = 0, code = 0 WHERE id = ?", (each,))
                 self._db.execute("DELETE FROM remembered WHERE key = ?", (key,))
                 self._db.execute("DELETE FROM moved WHERE key = ?", (key,))
                 tally[End(end), names[code]] -= 1
-                number += 1
+                waiting[host] += 1
+                fetched[host] -= end in PAGES
+            self._shift(waiting, fetched)
+            number = waiting.total()
             tally[End.WAITING, ""] += number
             meta = self._counted(watermark=watermark)
         self.meta = meta
@@ -335,13 +363,16 @@ class Frontier:
 
     def note(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of Meta, which checks them
         """Change what the frontier says of its crawl."""
-        meta = msgspec.structs.replace(self.meta, **changes)
         with self._transaction():
+            meta = msgspec.structs.replace(self.meta, **changes)
             frontier_file.write_meta(self._db, meta)
         self.meta = meta
 
     def close(self) -> None:
         """Leave one plain file behind."""
+        if not self._clean:
+            with suppress(sqlite3.Error):  # a full disk: it is read whole when it is next opened
+                frontier_file.mark(self._db, clean=True)
         frontier_file.disconnect(self._db)
 
     # SQL.
@@ -353,7 +384,15 @@ class Frontier:
         with plainly(self._path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                if self._clean:
+                    frontier_file.mark(self._db, clean=False)
                 yield changes
+                rows = [(int(end), self._codes[code], number) for (end, code), number in changes.items() if number]
+                self._db.executemany(
+                    """INSERT INTO tally VALUES (?, ?, ?)
+                    ON CONFLICT DO UPDATE SET number = number + excluded.number""",
+                    rows,
+                )
                 new = [(origin, *robots) for origin, robots in self._new_robots.items()]
                 self._db.executemany("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?)", new)
                 self._db.execute("COMMIT")
@@ -362,6 +401,7 @@ class Frontier:
                 if self._db.in_transaction:  # SQLite rolls back by itself when the disk is full
                     self._db.execute("ROLLBACK")
                 raise
+        self._clean = False
         for key, change in changes.items():
             self._tally[key] += change
         self._new_robots.clear()
@@ -379,6 +419,15 @@ class Frontier:
         if make and not names.keys() <= self._hosts.keys():
             raise FolderError(f"{self._path} is damaged: its table of hosts and the index of it differ.")
         return self._hosts
+
+    def _shift(self, waiting: Mapping[int, int], fetched: Mapping[int, int] | None = None) -> None:
+        """So many more URLs of these hosts wait, by id, and so many more are fetched."""
+        if fetched is None:
+            rows = [(number, host) for host, number in waiting.items()]
+            self._db.executemany("UPDATE host SET waiting = waiting + ? WHERE id = ?", rows)
+        else:
+            both = [(number, fetched[host], host) for host, number in waiting.items()]
+            self._db.executemany("UPDATE host SET waiting = waiting + ?, fetched = fetched + ? WHERE id = ?", both)
 
     def _by_host(self, where: str, *values: int) -> dict[str, int]:
         """How many URLs there are, by host; `where` is ours."""

@@ -4,7 +4,7 @@ Whoever only reads upgrades nothing: what an earlier format has not is left out,
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sanderling.stores.frontier_rows import Aside, End, Failed, Fault, WaitingRow, fault_of
@@ -23,9 +23,19 @@ def ends(db: sqlite3.Connection) -> bytearray:
 
 
 def tally(db: sqlite3.Connection) -> dict[tuple[End, str], int]:
-    """How many URLs ended so, for this reason; 0.2 seconds for a million URLs."""
+    """How many URLs ended so, for this reason, as the file says."""
+    if version_of(db) < 5:
+        return count_ends(db)
+    return _by_name(db, db.execute("SELECT end, code, number FROM tally WHERE number <> 0"))
+
+
+def count_ends(db: sqlite3.Connection) -> dict[tuple[End, str], int]:
+    """The same, counted; 0.2 seconds for a million URLs."""
+    return _by_name(db, db.execute("SELECT end, code, count(*) FROM url GROUP BY end, code"))
+
+
+def _by_name(db: sqlite3.Connection, rows: Iterable[tuple[int, int, int]]) -> dict[tuple[End, str], int]:
     names = dict(db.execute("SELECT id, name FROM code"))
-    rows = db.execute("SELECT end, code, count(*) FROM url GROUP BY end, code")
     return {(End(end), names.get(code, "")): number for end, code, number in rows}
 
 

@@ -144,10 +144,13 @@ class RequestFrontier(Frontier):
         with self._transaction() as tally:
             sql = "SELECT id, detail FROM failure WHERE id IN (SELECT id FROM url WHERE end = ?)"
             ids = [(each,) for each, why in self._db.execute(sql, (left_out,)) if why.partition(" ")[0] in hosts]
-            codes = "SELECT name FROM code JOIN url ON code.id = url.code WHERE url.id = ?"
+            codes = "SELECT url.host, name FROM code JOIN url ON code.id = url.code WHERE url.id = ?"
+            waiting = Counter[int]()
             for each in ids:
-                ((code,),) = self._db.execute(codes, each)
+                ((host, code),) = self._db.execute(codes, each)
                 tally[End.LEFT_OUT, code] -= 1
+                waiting[host] += 1
+            self._shift(waiting)
             self._db.executemany("DELETE FROM failure WHERE id = ?", ids)
             self._db.executemany("UPDATE url SET end = 0, code = 0 WHERE id = ?", ids)
             self._db.executemany(
@@ -199,6 +202,10 @@ class RequestFrontier(Frontier):
             if priority:
                 ranked.append((hosts[host], priority, following))
             following += 1
+        waiting = Counter[int]()
+        for (host, _), number in new.items():
+            waiting[hosts[host]] += number
+        self._shift(waiting)
         self._db.executemany("INSERT INTO request VALUES (?, ?, ?, ?)", requests)
         self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
         tally[End.WAITING, ""] += sum(new.values())
