@@ -72,7 +72,7 @@ class Frontier:
         if not (self._clean and self._path.stat().st_size > frontier_file.SMALL):
             frontier_file.check_whole(self._db, self._path)
             self._tally = Counter(frontier_reading.count_ends(self._db))
-        if (last := self._last_id()) > self.meta.last_id:
+        if (last := frontier_file.last_id(self._db)) > self.meta.last_id:
             raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.meta.last_id} at most.")
         if self.known != self.meta.known:
             raise FolderError(f"{self._path} is damaged: it has {self.known} URLs, expected {self.meta.known}.")
@@ -94,10 +94,8 @@ class Frontier:
 
     def waiting_hosts(self, after: int, most: int, wall: float) -> list[HostBacklog]:
         """The first so many hosts with a higher id that have URLs that wait, and are due if they were set aside."""
-        sql = """SELECT host.id, name, waiting, fetched FROM host LEFT JOIN aside ON aside.host = host.id
-            WHERE host.id > ? AND waiting > 0 AND coalesce(aside.due, 0) <= ? ORDER BY host.id LIMIT ?"""
         with plainly(self._path):
-            return [HostBacklog._make(row) for row in self._db.execute(sql, (after, wall, most))]
+            return frontier_reading.waiting_hosts(self._db, after, most, wall)
 
     def aside(self) -> list[Aside]:
         """The hosts that were set aside, those with most URLs that wait first."""
@@ -145,22 +143,18 @@ class Frontier:
             self._put_off(again)
             frontier_file.remember(self._db, ended)
             new = self._add(found)
-            self._shift({self._hosts[name]: number for name, number in new.items()})
+            frontier_file.shift_hosts(self._db, {self._hosts[name]: number for name, number in new.items()})
             tally[End.WAITING, ""] += sum(new.values())
-            meta = self._counted(watermark=watermark, known=self.known + sum(new.values()), last_id=self._last_id())
+            meta = self._counted(watermark=watermark, known=self.known + sum(new.values()))
         self.meta = meta
         return new
 
     def _counted(self, **changes: int) -> FrontierMeta:
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
-        changes["last_id"] = max(self.meta.last_id, changes.get("last_id", 0))
+        changes["last_id"] = max(self.meta.last_id, frontier_file.last_id(self._db))
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
         return msgspec.structs.replace(self.meta, **changes)
-
-    def _last_id(self) -> int:
-        ((last,),) = self._db.execute("SELECT coalesce(max(id), 0) FROM url")
-        return int(last)
 
     def _decide(self, ended: Sequence[Ended], tally: Counter[tuple[End, str]]) -> None:
         execute, waiting, fetched = self._db.execute, Counter[int](), Counter[int]()
@@ -168,10 +162,10 @@ class Frontier:
         for each in ended:
             done = execute(sql, (int(each.end), self._codes[each.outcome.code], each.id, each.url)).fetchall()
             if not done:
-                raise ValueError(self._misfit(ended))
+                raise ValueError(frontier_reading.misfit(self._db, ended))
             waiting[done[0][0]] -= 1
             fetched[done[0][0]] += each.end in PAGES
-        self._shift(waiting, fetched)
+        frontier_file.shift_hosts(self._db, waiting, fetched)
         self._db.executemany("DELETE FROM again WHERE id = ?", [(each.id,) for each in ended])
         why = [
             (each.id, each.outcome.status, as_text(each.outcome.detail), each.sent)
@@ -193,37 +187,16 @@ class Frontier:
             rows,
         )
         if again and done.rowcount != len(again):
-            raise ValueError(self._misfit(again))
-
-    def _misfit(self, ended: Sequence[Ended] | Sequence[RetryUrl]) -> str:
-        """Say which of `ended` did not wait; the transaction in which they should have been decided still stands."""
-        seen = set()
-        for each in ended:
-            row = self._db.execute("SELECT url FROM url WHERE id = ?", (each.id,)).fetchone()
-            if row is None or row[0] != each.url:
-                return f"no URL {each.url} with id {each.id} is known, so it cannot end"
-            if each.id in seen:
-                return f"{each.url} (id {each.id}) ends twice"
-            seen.add(each.id)
-        return f"of {len(ended)} URLs from {ended[0].url} to {ended[-1].url} some had ended before"
+            raise ValueError(frontier_reading.misfit(self._db, again))
 
     def _add(self, found: Sequence[FoundUrl]) -> dict[str, int]:
         if not found:
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         rows = [(hosts[host], depth, key_of(url), url) for url, host, depth in found]
-        self._insert(iter(rows))
+        frontier_file.insert_urls(self._db, iter(rows), self.meta.last_id)
         # By id: left to itself, SQLite reads the whole index by host, since that needs no sorting.
         return self._by_host("NOT INDEXED WHERE url.id > ?", self.meta.last_id)
-
-    def _insert(self, rows: Iterator[tuple[int, int, bytes, str]]) -> None:
-        """Each that is not known gets the next id."""
-        if self._last_id() < self.meta.last_id:
-            # SQLite would go on from the highest id in this file: the first gets its id from us.
-            sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
-            any(self._db.execute(sql, (self.meta.last_id + 1, *row)).rowcount for row in rows)
-        sql = "INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES (?, ?, 0, 0, ?, ?)"
-        self._db.executemany(sql, rows)
 
     def set_aside(self, host: str, outcome: Outcome, due: float = 0.0) -> None:
         """Note why the host does not answer, and when to ask next: what waits for it goes on waiting, without blame."""
@@ -233,11 +206,8 @@ class Frontier:
                 SELECT id, ?, ?, ?, ? FROM host WHERE name = ?""",
                 (self._codes[outcome.code], outcome.status, as_text(outcome.detail), due, host),
             )
-            self._forgive(host)
-
-    def _forgive(self, host: str) -> None:
-        """What failed while its host was at fault has not failed."""
-        self._db.execute("DELETE FROM again WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
+            # What failed while its host was at fault has not failed.
+            self._db.execute("DELETE FROM again WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
 
     def clear_aside(self, host: str | None = None) -> None:
         """The host answers, or without a name: every host is to be asked again."""
@@ -300,7 +270,7 @@ class Frontier:
                 tally[End(end), names[code]] -= 1
                 waiting[host] += 1
                 fetched[host] -= end in PAGES
-            self._shift(waiting, fetched)
+            frontier_file.shift_hosts(self._db, waiting, fetched)
             number = waiting.total()
             tally[End.WAITING, ""] += number
             meta = self._counted(watermark=watermark)
@@ -388,11 +358,7 @@ class Frontier:
                     frontier_file.mark(self._db, clean=False)
                 yield changes
                 rows = [(int(end), self._codes[code], number) for (end, code), number in changes.items() if number]
-                self._db.executemany(
-                    """INSERT INTO tally VALUES (?, ?, ?)
-                    ON CONFLICT DO UPDATE SET number = number + excluded.number""",
-                    rows,
-                )
+                frontier_file.add_to_tally(self._db, rows)
                 new = [(origin, *robots) for origin, robots in self._new_robots.items()]
                 self._db.executemany("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?)", new)
                 self._db.execute("COMMIT")
@@ -419,15 +385,6 @@ class Frontier:
         if make and not names.keys() <= self._hosts.keys():
             raise FolderError(f"{self._path} is damaged: its table of hosts and the index of it differ.")
         return self._hosts
-
-    def _shift(self, waiting: Mapping[int, int], fetched: Mapping[int, int] | None = None) -> None:
-        """So many more URLs of these hosts wait, by id, and so many more are fetched."""
-        if fetched is None:
-            rows = [(number, host) for host, number in waiting.items()]
-            self._db.executemany("UPDATE host SET waiting = waiting + ? WHERE id = ?", rows)
-        else:
-            both = [(number, fetched[host], host) for host, number in waiting.items()]
-            self._db.executemany("UPDATE host SET waiting = waiting + ?, fetched = fetched + ? WHERE id = ?", both)
 
     def _by_host(self, where: str, *values: int) -> dict[str, int]:
         """How many URLs there are, by host; `where` is ours."""

@@ -7,7 +7,7 @@ import hashlib
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -188,7 +188,7 @@ def read_meta(db: sqlite3.Connection, path: Path) -> FrontierMeta:
     """What the file says of its crawl."""
     said = dict(db.execute("SELECT name, value FROM meta"))
     if version_of(db) < 3:
-        said |= dict.fromkeys(("known", "last_id"), _last_id(db))
+        said |= dict.fromkeys(("known", "last_id"), last_id(db))
     try:
         return msgspec.convert(said, FrontierMeta, strict=False)
     except msgspec.ValidationError as error:
@@ -239,11 +239,11 @@ def _add_blame(db: sqlite3.Connection) -> None:
         db.execute("ALTER TABLE aside ADD COLUMN due REAL NOT NULL DEFAULT 0")
         for statement in AGAIN:
             db.execute(statement)
-        last = _last_id(db)
+        last = last_id(db)
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("known", last), ("last_id", last)])
 
 
-def _last_id(db: sqlite3.Connection) -> int:
+def last_id(db: sqlite3.Connection) -> int:
     """The highest id in the file; where ids have no gaps it is also their number."""
     ((last,),) = db.execute("SELECT coalesce(max(id), 0) FROM url")
     return int(last)
@@ -347,3 +347,24 @@ def _sendable(validator: str | None) -> str | None:
     except UnicodeEncodeError:
         return None
     return validator
+
+
+def insert_urls(db: sqlite3.Connection, rows: Iterator[tuple[int, int, bytes, str]], given: int) -> None:
+    """Each that is not known gets the next id; `given` is the highest that was ever given."""
+    if last_id(db) < given:
+        # SQLite would go on from the highest id in this file: the first gets its id from us.
+        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
+        any(db.execute(sql, (given + 1, *row)).rowcount for row in rows)
+    db.executemany("INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES (?, ?, 0, 0, ?, ?)", rows)
+
+
+def shift_hosts(db: sqlite3.Connection, waiting: Mapping[int, int], fetched: Mapping[int, int] | None = None) -> None:
+    """So many more URLs of these hosts wait, by id, and so many more are fetched."""
+    rows = [(number, 0 if fetched is None else fetched[host], host) for host, number in waiting.items()]
+    db.executemany("UPDATE host SET waiting = waiting + ?, fetched = fetched + ? WHERE id = ?", rows)
+
+
+def add_to_tally(db: sqlite3.Connection, changes: Iterable[tuple[int, int, int]]) -> None:
+    """So many more URLs have this end and this reason."""
+    sql = "INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET number = number + excluded.number"
+    db.executemany(sql, changes)
