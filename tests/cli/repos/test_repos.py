@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_server import ScriptedServer, answer
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.cli.loop import TOGETHER
 from sanderling.formats.rca import encode_block
 from sanderling.repos.segments import Segments
@@ -390,4 +390,4 @@ def test_the_categories_in_the_manual_are_those_of_the_code() -> None:
     table = manual.partition("## Categories")[2].partition("\n## ")[0]
     documented = dict(re.findall(r"^\| `([a-z_]+)` \| (for good|for now) \|", table, re.MULTILINE))
 
-    assert documented == {each.value: "for good" if each.permanent else "for now" for each in Category}
+    assert documented == {each.value: "for good" if each.permanent else "for now" for each in AtprotoCategory}
