@@ -16,6 +16,7 @@ from sanderling.cli.doctor.machine import PURE, c_part
 # The C parts, and the module that takes one if it is there.
 C_PARTS = {
     "parser of repos": ("sanderling.formats._repo", "sanderling.formats.repo"),
+    "reader of pages": ("sanderling.pages._reader", "sanderling.pages.reader"),
     "scan of texts": ("sanderling.events.analysis._scan", "sanderling.events.analysis.scan"),
 }
 

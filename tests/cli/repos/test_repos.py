@@ -81,7 +81,7 @@ def test_what_is_left_makes_the_exit_code_3_and_the_next_run_asks_for_it(tmp_pat
             assert "127.0.0.1:1  no connection, or it was cut (connection_error), due in " in status.out
             assert "1 repo left; the first is due in " in status.out
             assert "It was set aside, by no fault of its repos: no connection, or it was cut" in why.out
-            assert "1 repo of it still to be asked for." in why.out
+            assert "1 repo of it still to be asked for: the host is set aside" in why.out
             assert ["repos", "crawl", "--out", str(tmp_path / "out")] == next(
                 command[:4] for command in commands(first.out) if command[1] == "crawl"
             )
