@@ -82,4 +82,4 @@ def test_an_extra_that_is_not_installed_comes_with_advice_and_is_no_trouble(monk
 def test_machines_get_json() -> None:
     found = json.loads(called("doctor", "--json").out)
 
-    assert [each["what"] for each in found][:3] == ["Python", *C_PARTS]
+    assert [each["what"] for each in found][:4] == ["Python", *C_PARTS]
