@@ -204,7 +204,7 @@ def check_ours(db: sqlite3.Connection, path: Path) -> None:
     """Raise FolderError if the file is somebody else's, or from a later version of ours."""
     ((application,),) = db.execute("PRAGMA application_id")
     version = version_of(db)
-    if application != APPLICATION or version == 0:
+    if application != APPLICATION or version < 1:
         raise FolderError(f"{path} is no ledger of a crawl. Restore it from a copy, or choose an empty folder.")
     if version > VERSION:
         raise FolderError(f"{path} is of format {version}, this version reads up to {VERSION}. Use a newer version.")
