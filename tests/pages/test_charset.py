@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from sanderling.pages.charset import decode, named
 
 TEXT = "Müßig, naïve, où"
-NAMES = (
-    "utf-8 ibm866 iso-8859-2 iso-8859-3 iso-8859-4 iso-8859-5 iso-8859-6 iso-8859-7 iso-8859-8 iso-8859-8-i iso-8859-10"
-    " iso-8859-13 iso-8859-14 iso-8859-15 iso-8859-16 koi8-r koi8-u macintosh windows-874 windows-1250 windows-1251"
-    " windows-1252 windows-1253 windows-1254 windows-1255 windows-1256 windows-1257 windows-1258 x-mac-cyrillic gbk"
-    " gb18030 big5 euc-jp iso-2022-jp shift_jis euc-kr utf-16be utf-16le x-user-defined"
-).split()
+NAMES = [
+    *(f"iso-8859-{number}" for number in (2, 3, 4, 5, 6, 7, 8, "8-i", 10, 13, 14, 15, 16)),
+    *(f"windows-{number}" for number in (874, *range(1250, 1259))),
+    *("utf-8", "utf-16be", "utf-16le", "ibm866", "koi8-r", "koi8-u", "macintosh", "x-mac-cyrillic", "x-user-defined"),
+    *("gbk", "gb18030", "big5", "euc-jp", "iso-2022-jp", "shift_jis", "euc-kr"),
+]
 
 
 def meta(charset: str) -> bytes:
@@ -106,9 +106,9 @@ def test_a_page_says_it_as_browsers_look_for_it_and_else_it_is_detected(head: by
     ("text", "codec", "name"),
     [
         ("これは日本語のページです。", "shift_jis", "shift_jis"),
-        ("这是一个中文网页，内容是今天的新闻和天气预报。我们在北京，欢迎大家访问我们的网站。", "gbk", "gb18030"),
+        ("这是一个中文网页。内容是今天的新闻和天气预报。我们在北京。欢迎大家访问我们的网站。", "gbk", "gb18030"),
         ("한국어 페이지입니다. 오늘의 뉴스.", "euc-kr", "euc-kr"),
-        ("Η ελληνική γλώσσα και οι ειδήσεις της ημέρας", "cp1253", "windows-1253"),
+        ("Ελληνική γλώσσα και ειδήσεις της ημέρας", "cp1253", "windows-1253"),
     ],
 )
 def test_what_nothing_says_is_detected(text: str, codec: str, name: str) -> None:
@@ -116,7 +116,8 @@ def test_what_nothing_says_is_detected(text: str, codec: str, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "evil", [b"<", b"<a ", b"<!--", b"<script>", b"<meta ", b"<a b='", b"<meta charset=", b"</", b"<meta content=charset"]
+    "evil",
+    [b"<", b"<a ", b"<!--", b"<script>", b"<meta ", b"<a b='", b"<meta charset=", b"</", b"<meta content=charset"],
 )
 def test_looking_for_it_takes_no_longer_for_hostile_pages(evil: bytes) -> None:
     started = time.process_time()

@@ -39,8 +39,8 @@ PAGE = """<!doctype html>
 </html>"""
 
 
-def read(html: str, **said: str) -> ExtractedPage:
-    return extract(html.encode(), content_type="text/html; charset=utf-8", url=URL, **said)
+def read(html: str, language: str | None = None) -> ExtractedPage:
+    return extract(html.encode(), content_type="text/html; charset=utf-8", url=URL, language=language)
 
 
 def test_a_page() -> None:
@@ -199,7 +199,7 @@ def test_a_page_leads_to_other_languages_and_by_a_refresh() -> None:
     [
         ("0;url=/x", "https://e.example/x"),
         ("0; /x", "https://e.example/x"),
-        ("0, URL = \"/x\" y", "https://e.example/x"),
+        ('0, URL = "/x" y', "https://e.example/x"),
         ("0.5 url=/x", "https://e.example/x"),
         ("0;url='/x", "https://e.example/x"),
         ("30", None),

@@ -136,7 +136,9 @@ def test_a_host_that_is_none_is_refused(url: str) -> None:
         normalise(url)
 
 
-@pytest.mark.parametrize("url", ["https://a b.test/", "https://a.test:x/", "https://a%00.test/", "https://1.2.3.4.5/", "https://256.1.1.1/"])
+@pytest.mark.parametrize(
+    "url", ["https://a b.test/", "https://a.test:x/", "https://a%00.test/", "https://1.2.3.4.5/", "https://256.1.1.1/"]
+)
 def test_a_host_that_is_read_differently_is_refused(url: str) -> None:
     with pytest.raises(UrlError, match="URL with host"):
         normalise(url)
@@ -182,7 +184,7 @@ def test_user_info_is_never_shown(url: str, base: str | None) -> None:
         ("http://0x7F.0.0.1:81/", "http://127.0.0.1:81/"),
         ("http://0177.1./", "http://127.0.0.1/"),
         ("http://2130706433/", "http://127.0.0.1/"),
-        ("http://０ｘ７ｆ．１/", "http://127.0.0.1/"),
+        ("http://\uff10\uff58\uff17\uff46\uff0e\uff11/", "http://127.0.0.1/"),
         ("http://0xffffffff/", "http://255.255.255.255/"),
         ("http://h/it's?it's", "http://h/it's?it%27s"),
         ("http://h/it%27s?it%27s", "http://h/it's?it%27s"),
@@ -193,7 +195,9 @@ def test_what_browsers_follow_is_followed(url: str, spelled: str) -> None:
     assert normalise(spelled) == spelled
 
 
-@pytest.mark.parametrize("url", ["http://f: /c", "http://2001::1/", "http://[::%31]/", "http://%5B::1]/", "http://f:0/"])
+@pytest.mark.parametrize(
+    "url", ["http://f: /c", "http://2001::1/", "http://[::%31]/", "http://%5B::1]/", "http://f:0/"]
+)
 def test_what_no_browser_follows_is_refused(url: str) -> None:
     with pytest.raises(UrlError):
         normalise(url)

@@ -9,8 +9,8 @@ detector of Firefox.
 import codecs
 import re
 
-import webencodings
-from chardetng_py import EncodingDetector
+import webencodings  # type: ignore[import-untyped]  # ships neither stubs nor a marker
+from chardetng_py import EncodingDetector  # type: ignore[import-untyped]  # the same
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"), (codecs.BOM_UTF16_BE, "utf-16be"))
 # What the standard's decoders read beyond the encodings of these names in Python.

@@ -15,7 +15,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.ids import host_of
 from sanderling.pages.discovery import LinkDiscovery
 from sanderling.pages.folder import CrawlFolder, FolderState
-from sanderling.pages.handler import PageHandler, Understood
+from sanderling.pages.handler import PageHandler, PageReader, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.record import SITEMAP
@@ -55,8 +55,9 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self.permissions = Permissions(follower, ledger, executor, memory, clock, rules.robots_held)
         loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
+        reader = PageReader(executor, rules.reading)
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
-        handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock, rules.reading)
+        handler = PageHandler(once, self.permissions, self._discovery, memory, reader, clock)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )

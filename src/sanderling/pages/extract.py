@@ -10,9 +10,8 @@ from sanderling.pages import language as languages
 from sanderling.pages.charset import decode, named
 from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.pages.links import Links, found_links
-from sanderling.pages.markup import attributes, names
+from sanderling.pages.markup import MOST_TAGS, attributes, names
 from sanderling.pages.reader import Reading, read
-from sanderling.pages.reader_python import MOST_TAGS
 from sanderling.pages.robots import AGENT, NOINDEX, directives
 
 LONGEST_TITLE = 500
@@ -51,13 +50,14 @@ class ExtractedPage:
 
 # Names by which pages are known; what else they tell browsers (viewports, colours, tokens) says nothing about them.
 _KEPT = names(
-    "author keywords description robots sanderling generator date language content-language copyright publisher news_keywords"
-    " datepublished datemodified last-modified pubdate publishdate published parsely-pub-date"
+    "author keywords description robots sanderling generator date language content-language copyright publisher"
+    " news_keywords datepublished datemodified last-modified pubdate publishdate published parsely-pub-date"
 )
 _KEPT_PREFIXES = ("og:", "twitter:", "article:", "book:", "profile:", "dc.", "dcterms.", "citation_")
 # "5; url=/next" and its variants, by the HTML Standard; without an address it is the page itself.
 _REFRESH = re.compile(
-    r"\s*+(?:[0-9]++[0-9.]*+|\.[0-9.]*+)\s*+(?:[;,]\s*+|(?<=\s))(?:url\s*+=\s*+)?(?:\"([^\"]++)|'([^']++)|([^\"'].*+))",
+    r"\s*+(?:[0-9]++[0-9.]*+|\.[0-9.]*+)\s*+(?:[;,]\s*+|(?<=\s))"
+    r"(?:url\s*+=\s*+)?(?:\"([^\"]++)|'([^']++)|([^\"'].*+))",
     re.IGNORECASE | re.DOTALL,
 )
 _CANONICAL = re.compile(r"<([^<>]++)>[^,<]*?;\s*+rel\s*+=\s*+\"?(?:[^\",;]*\s)?canonical(?=[\s\",;]|\Z)", re.IGNORECASE)

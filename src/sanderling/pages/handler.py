@@ -23,26 +23,40 @@ BIG = 2**20  # bytes of a body that is read in a thread
 Understood = RobotsAnswer | ReadPage | Ended | MovedUrl | Outcome
 
 
+class PageReader:
+    """Reads documents by the rules of a crawl."""
+
+    def __init__(self, executor: Executor, rules: ReadRules) -> None:
+        self._executor = executor
+        self._rules = rules
+
+    async def __call__(
+        self, queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, *, announced: bool
+    ) -> ReadPage:
+        """What is kept of a reply; see `record.read`."""
+        # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
+        given = queued, outcome, reply, wall, announced, self._rules
+        return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
+
+
 class PageHandler:
     """Sends requests for which there is leave."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         fetcher: Fetcher,
         permissions: Permissions,
         discovery: LinkDiscovery,
         memory: Memory,
-        executor: Executor,
+        reader: PageReader,
         clock: Clock,
-        rules: ReadRules,
     ) -> None:
         self._fetcher = fetcher
         self._permissions = permissions
         self._discovery = discovery
         self._memory = memory
-        self._executor = executor
+        self._reader = reader
         self._clock = clock
-        self._rules = rules
 
     async def __call__(self, work: QueuedUrl | RobotsWork, permit: Permit, blame: Blame) -> Settled[Understood]:
         """What came of it."""
@@ -70,9 +84,7 @@ class PageHandler:
             return record.unchanged(queued, outcome, reply, wall)
         if outcome.code is not Code.OK:
             return None
-        # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
-        given = queued, outcome, reply, wall, self._discovery.announced(queued.url), self._rules
-        return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
+        return await self._reader(queued, outcome, reply, wall, announced=self._discovery.announced(queued.url))
 
     async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched:
         fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)

@@ -90,7 +90,7 @@ def conditions(queued: QueuedUrl) -> Headers:
 
 
 # By position, since that is how a thread is handed its work.
-def read(  # noqa: PLR0913
+def read(
     queued: QueuedUrl,
     outcome: Outcome,
     reply: Reply,
