@@ -56,7 +56,23 @@ def large_page(number: int) -> bytes:
     return f"<html><head><title>{number}</title>{script}</head><body><article>{''.join(parts)}</article>".encode()
 
 
-WORDS = ("the", "of", "and", "to", "in", "is", "you", "that", "was", "for", "are", "with", "they", "have", "from")
+WORDS: tuple[str, ...] = (
+    "the",
+    "of",
+    "and",
+    "to",
+    "in",
+    "is",
+    "you",
+    "that",
+    "was",
+    "for",
+    "are",
+    "with",
+    "they",
+    "have",
+    "from",
+)
 WORDS += ("had", "word", "not", "what", "were", "when", "your", "said", "there", "each", "which", "their", "other")
 REAL = {10: None, 30: 0.5, 100: 1.3, 200: None}  # kilobytes, and the milliseconds that they may take
 
