@@ -19,6 +19,7 @@ from sanderling.pages.handler import PageHandler, PageReader, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.record import SITEMAP
+from sanderling.pages.rendering import PageRendering
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
 from sanderling.stores.control_file import Control
@@ -58,6 +59,8 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         reader = PageReader(executor, rules.reading)
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         handler = PageHandler(once, self.permissions, self._discovery, memory, reader, clock)
+        if transport.renderer is not None:
+            handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )
