@@ -20,6 +20,7 @@ from sanderling.fetch.attempts import moves
 from sanderling.fetch.decode import ACCEPTED, Body
 from sanderling.fetch.guard import GuardRules, check_url
 from sanderling.fetch.names import GuardedResolver
+from sanderling.fetch.protocol import read_leniently
 from sanderling.limit.memory import Memory
 from sanderling.task import Reply, Task
 
@@ -89,6 +90,7 @@ class Http:
             limit_per_host=rules.connections_per_host,
             ttl_dns_cache=rules.dns_kept,
         )
+        read_leniently(connector)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
