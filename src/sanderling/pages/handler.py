@@ -37,6 +37,7 @@ class PageHandler:
         self._fetcher = fetcher
         self._permissions = permissions
         self._discovery = discovery
+        self._keep = discovery.folder.plan.keep
         self._memory = memory
         self._executor = executor
         self._clock = clock
@@ -51,6 +52,8 @@ class PageHandler:
             return Settled(fetched.outcome)
         try:
             understood = await self._understand(work, fetched.outcome, fetched.reply)
+            if self._keep is not None:
+                understood = self._keep_raw(understood, fetched.reply)
         finally:
             self._memory.release(fetched.reply.url)
         return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
@@ -71,8 +74,15 @@ class PageHandler:
         given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
         return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
 
+    def _keep_raw(self, understood: Understood | None, reply: Reply) -> Understood | None:
+        if isinstance(understood, ReadPage):
+            return understood._replace(ended=record.keep_raw(understood.ended, reply, self._keep))
+        return record.keep_raw(understood, reply, self._keep) if isinstance(understood, Ended) else understood
+
     async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched:
-        fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)
+        # A 304 is of use to an archive only if that holds what has not changed.
+        headers = record.conditions(queued) if self._discovery.folder.holds_earlier(queued.url) else ()
+        fetched = await self._fetcher.fetch(Task(queued.url, headers=headers, blame=blame), permit)
         for _ in range(MOST_HOPS):
             if (same := self._with_session(queued, fetched.reply)) is None:
                 break

@@ -12,7 +12,9 @@ import msgspec
 from sanderling.fetch.attempts import moves
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
+from sanderling.pages.archive import with_fields
 from sanderling.pages.extract import extract
+from sanderling.pages.folder import Keep
 from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
@@ -46,6 +48,18 @@ class PageRow(msgspec.Struct, omit_defaults=True):
     json: msgspec.Raw | None = None
     body_path: str | None = None
     sha256: str | None = None
+    warc_file: str | None = None
+    warc_offset: int | None = None
+    warc_length: int | None = None
+    warc_type: str | None = None
+    warc_digest: str | None = None
+
+
+class KeptBody(msgspec.Struct, frozen=True):
+    """What a row says of a page that is kept as it came, after its other fields."""
+
+    body_path: str
+    sha256: str
 
 
 _encode = msgspec.json.Encoder().encode
@@ -99,6 +113,16 @@ def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announc
         return ReadPage(ended, row.links, listed)
     body, links = _fill(row, reply, kind)
     return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None)
+
+
+def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
+    """The same with the page as it came, to be kept as a file or in the archive."""
+    if keep == "warc":
+        return msgspec.structs.replace(ended, reply=reply)
+    if keep is None or ended.end is not End.FETCHED or ended.body is not None or ended.row is None:
+        return ended
+    body = _body_of(reply.body, reply.header("Content-Type"))
+    return msgspec.structs.replace(ended, body=body, row=with_fields(ended.row, KeptBody(body.path, body.sha256)))
 
 
 def unchanged(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> Ended:
@@ -197,7 +221,11 @@ def _on_one_line(json: bytes, calls: int) -> bytes:
 
 
 def _file(row: PageRow, data: bytes) -> BodyFile:
-    media = (row.content_type or "").partition(";")[0].strip().lower()
-    body = BodyFile.of(data, mimetypes.guess_extension(media) or ".bin")
+    body = _body_of(data, row.content_type)
     row.sha256, row.body_path = body.sha256, body.path
     return body
+
+
+def _body_of(data: bytes, content_type: str | None) -> BodyFile:
+    media = (content_type or "").partition(";")[0].strip().lower()
+    return BodyFile.of(data, mimetypes.guess_extension(media) or ".bin")
