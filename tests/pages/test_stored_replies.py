@@ -2,7 +2,6 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,6 +14,7 @@ from sanderling.crawls.stored_replies import StoredReplies
 from sanderling.fetch.guard import Refused
 from sanderling.formats.warc import SAME, make_record
 from sanderling.pages.archive import segments
+from sanderling.pages.folder import Keep
 from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
 from sanderling.testing import run_virtual
@@ -36,10 +36,11 @@ def title(reply):
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The same site, crawled twice, as WARC and as files."""
     folder = tmp_path_factory.mktemp("kept")
-    for keep in ("warc", "html"):
+    keeps: tuple[Keep, ...] = ("warc", "html")
+    for keep in keeps:
         pages = site()
         for epoch in (1_800_000_000.0, 1_800_100_000.0):
             crawl(folder / keep, pages, f"{A}/", keep=keep, epoch=epoch)

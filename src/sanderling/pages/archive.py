@@ -345,9 +345,9 @@ def check_archive(folder: Path, crawl: int, rows: Path, length: int, say: Callab
             said[row.warc_file, row.warc_offset] = row.warc_digest
     for path in segments(folder, f"pages-{crawl:04}"):
         try:
-            for record in warc.read_records(path):
-                if record.kind in ("response", "revisit"):
-                    _check_record(path, record, said.pop((path.name, record.offset), None), say)
+            captures = (record for record in warc.read_records(path) if record.kind in ("response", "revisit"))
+            for record in captures:
+                _check_record(path, record, said.pop((path.name, record.offset), None), say)
         except warc.WarcError as error:
             say(str(error))
     for name, offset in said:
