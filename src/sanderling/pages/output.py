@@ -31,7 +31,8 @@ class PageRows(RowsFile):
 
     def write(self, ended: Sequence[Ended]) -> int:
         """Keep bodies and rows; when this returns they are on disk, and the rows end at the byte it returns."""
-        self._write_bodies({each.body.path: each.body for each in ended if each.body is not None})
+        bodies = (body for each in ended for body in (each.body, each.raw) if body is not None)
+        self._write_bodies({body.path: body for body in bodies})
         if self.archive is None:
             return self.append(each.row for each in ended if each.row is not None)
         self._before = self.length, self.archive.mark
@@ -50,11 +51,11 @@ class PageRows(RowsFile):
             self.archive.close()
 
     def _write_bodies(self, bodies: dict[str, BodyFile]) -> None:
-        """A body that is there with its size is there whole: it got its name when all of it was on disk."""
+        """A body that is there under the name of its content is there whole: it got that when all of it was on disk."""
         folders: set[Path] = set()
         for name, body in bodies.items():
             path = self._folder / name
-            if not (path.exists() and path.stat().st_size == len(body.data)):
+            if body.name or not (path.exists() and path.stat().st_size == len(body.data)):
                 if not path.parent.exists():
                     path.parent.mkdir(parents=True)
                     folders |= {self._folder, path.parent.parent}

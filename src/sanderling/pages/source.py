@@ -138,7 +138,7 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
     def add(self, host: PageHost, ended: Ended, size: int = 0) -> None:
         """A URL has its end."""
         self._discovery.ended(ended.url)
-        size += len(ended.row or b"") + (0 if ended.body is None else len(ended.body.data))
+        size += len(ended.row or b"") + sum(len(each.data) for each in (ended.body, ended.raw) if each is not None)
         size += 0 if ended.reply is None else len(ended.reply.body)
         super().add(host, ended, size)
 
