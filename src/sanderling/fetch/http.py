@@ -83,7 +83,7 @@ class Http:
     async def __aenter__(self) -> Self:
         rules = self._rules
         proxy = None if rules.proxy is None else URL(rules.proxy).host
-        self._names = GuardedResolver(self._guard, proxy)
+        self._names = GuardedResolver(self._guard, proxy, clock=self._clock)
         connector = aiohttp.TCPConnector(
             resolver=self._names,
             limit=rules.connections,
@@ -135,7 +135,8 @@ class Http:
                 body = await self._read(response, phases, task)
         # With a proxy, it is the proxy that knows.
         address = "" if self._rules.proxy else self._names.address(response.url.raw_host or "")
-        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address)
+        sent = tuple(response.request_info.headers.items())
+        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address, sent)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
             self._memory.release(task.holder or task.url)

@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from typing import cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -34,4 +35,5 @@ class AnswerProtocol(ResponseHandler):
 def read_leniently(connector: aiohttp.TCPConnector) -> None:
     """Have the connections of `connector`, which has made none yet, read so."""
     loop = asyncio.get_running_loop()
-    connector._factory = partial(AnswerProtocol, loop=loop)  # noqa: SLF001 - there is no public way; a test sees to it
+    made = partial(AnswerProtocol, loop=loop)
+    connector._factory = cast("partial[ResponseHandler]", made)  # noqa: SLF001 - there is no public way; a test sees to it
