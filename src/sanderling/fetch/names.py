@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import ip_address
@@ -25,9 +25,9 @@ LookUp = Callable[..., list[tuple[Any, ...]]]  # socket.getaddrinfo, or a fake
 class GuardedResolver(AbstractResolver):
     """Looks a name up and lets through only what may be called. The connection goes to the very address checked."""
 
-    def __init__(self, rules: GuardRules, trusted: str | None = None, look_up: LookUp = socket.getaddrinfo) -> None:
+    def __init__(self, rules: GuardRules, trusted: Collection[str] = (), look_up: LookUp = socket.getaddrinfo) -> None:
         self._rules = rules
-        self._trusted = trusted  # the proxy, which whoever runs us has named
+        self._trusted = trusted  # proxies, which whoever runs us has named
         self._look_up = partial(look_up, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
         self._threads = ThreadPoolExecutor(AT_ONCE, "names")
         self._found: Shelves[str] = Shelves(REMEMBERED)
@@ -40,7 +40,7 @@ class GuardedResolver(AbstractResolver):
         found = [
             _result(host, port, *each) for each in await asyncio.get_running_loop().run_in_executor(self._threads, work)
         ]
-        if host != self._trusted:
+        if host not in self._trusted:
             check_addresses([each["host"] for each in found], self._rules)
             self._found.put(host, min((each["host"] for each in found), key=_order))
         return found

@@ -8,6 +8,7 @@ from sanderling.clock import Clock
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.cache import Cache
 from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
@@ -23,6 +24,7 @@ class Transport(Generic[H]):
     limiter: Limiter
     memory: Memory
     cache: Cache | None = None  # of answers, for development
+    hosts: HostTable = NO_HOSTS  # what is set for some
 
 
 def make_transport(
@@ -30,7 +32,8 @@ def make_transport(
 ) -> Transport[Http]:
     """A client whose bodies hold so many bytes at once; with `private` it may ask our own machine and network."""
     memory = Memory(bodies)
-    return Transport(Http(rules, guard_for(private=private), clock=clock, memory=memory), limiter, memory)
+    http = Http(rules, guard_for(private=private), clock=clock, memory=memory)
+    return Transport(http, limiter, memory, hosts=rules.hosts)
 
 
 def guard_for(*, private: bool) -> GuardRules:

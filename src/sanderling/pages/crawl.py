@@ -3,6 +3,7 @@
 from sanderling.clock import Clock
 from sanderling.crawls.folder import failed_line
 from sanderling.crawls.run import FrontierRun
+from sanderling.crawls.session import CrawlSession, Logins
 from sanderling.crawls.sink import LedgerSink
 from sanderling.crawls.source import LedgerWriter
 from sanderling.engine.backlog import Loader
@@ -46,30 +47,38 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self.rules = rules
         self._executor = executor
         self._hand_over = hand_over
-        self._sink = LedgerSink(folder, executor, hand_over, _row)
+        session = CrawlSession(folder.path, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
+        self._sink = LedgerSink(folder, executor, hand_over, _row, session)
         writer: LedgerWriter = Writer(self._sink, lambda: None, clock, None if hand_over is None else GATHER)
         self._discovery = LinkDiscovery(folder, executor, writer.find)
         # Each try is one request: when the next is due, the engine says.
-        follower = Fetcher(http, limiter, clock=clock, retry=False)
+        follower = Fetcher(http, limiter, clock=clock, retry=False, cookies=session.cookies)
         self.permissions = Permissions(follower, ledger, executor, memory, clock, rules.robots_held)
         loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
-        once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
-        handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
+        once = Fetcher(http, limiter, clock=clock, follow=False, retry=False, cookies=session.cookies)
+        self._logins = Logins(rules.hosts, once, follower, memory, clock, self.stop)
+        handler = PageHandler(self._logins, self.permissions, self._discovery, memory, executor, clock)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )
         super().__init__(folder, source, engine, loader, limiter, clock)
 
     async def run(self) -> bool:
-        """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete."""
+        """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete.
+
+        Raises LoginError if a host does not let us in.
+        """
         ledger, source = self.folder.ledger, self.source
         if self.folder.state is not FolderState.RESUMED:
             for url in self.folder.plan.seeds:
                 self._discovery.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
-        await self.ask_for(ledger.waiting())
+        try:
+            await self.ask_for(ledger.waiting())
+        finally:
+            await self._logins.close()
         self.counts.subtract(self._sink.unhanded)
         left = source.enough(0) and not self.engine.stopped
         if left:
