@@ -8,7 +8,7 @@ from pathlib import Path
 from sanderling.apis.auth import Basic, Bearer, FormLogin, reveal
 from sanderling.apis.credentials import Answered, Credentials
 from sanderling.clock import Clock
-from sanderling.fetch.attempts import Fetched, Fetcher
+from sanderling.fetch.attempts import CookieSender, Fetched, Fetcher, Sends
 from sanderling.fetch.cookies import Cookie, CookieJar
 from sanderling.fetch.hosts import HostTable, HostTraffic, split_secrets
 from sanderling.limit import Permit
@@ -77,13 +77,17 @@ class CrawlSession:
 
     def __init__(self, folder: Path, table: HostTable, clock: Clock, *, new: bool = False) -> None:
         """In a `new` crawl of the folder, cookies without an end are gone. Raises FolderError."""
-        self.cookies = CookieJar(table.cookies)
+        self._jar = CookieJar(table.cookies)
         self._clock = clock
-        self.cookies.load(load_cookies(folder, Cookie), clock.wall(), session=not new)
+        self._jar.load(load_cookies(folder, Cookie), clock.wall(), session=not new)
+
+    def sender(self, http: Sends) -> CookieSender:
+        """The client with these cookies."""
+        return CookieSender(http, self._jar, self._clock)
 
     def changes(self) -> tuple[Cookie, ...] | None:
         """All cookies, if there is anything to save."""
-        return self.cookies.changes(self._clock.wall())
+        return self._jar.changes(self._clock.wall())
 
 
 class LoginError(Exception):

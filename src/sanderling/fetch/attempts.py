@@ -66,10 +66,29 @@ class LeavingOut:
         return await self._http.send(task)
 
 
+class CookieSender:
+    """A client that sends the cookies of a jar, by the host and the path of each request alone, and takes new ones."""
+
+    def __init__(self, http: Sends, jar: CookieJar, clock: Clock) -> None:
+        self._http = http
+        self._jar = jar
+        self._clock = clock
+
+    async def send(self, task: Task) -> Reply:
+        """The reply. Raises what the client raises."""
+        reply = await self._http.send(self._jar.put(task, self._clock.wall()))
+        self._jar.learn(task, reply.headers, self._clock.wall())
+        return reply
+
+    def cookies_for(self, task: Task) -> str:
+        """The cookies that a task would be sent with now."""
+        return self._jar.header(task, self._clock.wall())
+
+
 class Fetcher:
     """Fetches tasks through one client and one limiter."""
 
-    def __init__(  # noqa: PLR0913 - two parts, and five ways to use them
+    def __init__(
         self,
         http: Sends,
         limiter: Limiter,
@@ -78,10 +97,8 @@ class Fetcher:
         job: str = "",
         follow: bool = True,
         retry: bool = True,
-        cookies: CookieJar | None = None,
     ) -> None:
         self._http = http
-        self._cookies = cookies  # that go with each request, by the host and the path of that request alone
         self._limiter = limiter
         self._clock = clock or SystemClock()
         self._job = job
@@ -127,7 +144,7 @@ class Fetcher:
 
     def cookies_for(self, task: Task) -> str:
         """The cookies that a task would be sent with now."""
-        return "" if self._cookies is None else self._cookies.header(task, self._clock.wall())
+        return self._http.cookies_for(task) if isinstance(self._http, CookieSender) else ""
 
     def _following(self, task: Task, reply: Reply, seen: set[tuple[str, str]], hops: int) -> Task | Outcome:
         """The next hop, or the outcome that ends the chase. An address with another cookie is another question."""
@@ -190,11 +207,7 @@ class Fetcher:
         if permit.probe:
             asked = replace(task, wait=max(PROBE_WAIT, SLOWEST * permit.gate.mean))
         try:
-            if self._cookies is not None:
-                asked = self._cookies.put(asked, self._clock.wall())
             reply = await self._http.send(asked)
-            if self._cookies is not None:
-                self._cookies.learn(task, reply.headers, self._clock.wall())
             if reply.address:
                 self._limiter.locate(permit, reply.address)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())

@@ -18,7 +18,6 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetched, Fetcher, Read, Sends
 from sanderling.fetch.classify import of_reply
-from sanderling.fetch.cookies import CookieJar
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Outcome
 from sanderling.redact import is_secret, redact_url
@@ -105,18 +104,8 @@ class Cache:
 class CachingFetcher(Fetcher):
     """A fetcher that looks into a cache first, and keeps what was good."""
 
-    def __init__(  # noqa: PLR0913 - those of a fetcher, and the cache
-        self,
-        http: Sends,
-        limiter: Limiter,
-        *,
-        clock: Clock,
-        job: str,
-        retry: bool,
-        cookies: CookieJar | None = None,
-        cache: Cache,
-    ) -> None:
-        super().__init__(http, limiter, clock=clock, job=job, retry=retry, cookies=cookies)
+    def __init__(self, http: Sends, limiter: Limiter, *, clock: Clock, job: str, retry: bool, cache: Cache) -> None:
+        super().__init__(http, limiter, clock=clock, job=job, retry=retry)
         self._cache = cache
 
     async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched:

@@ -32,7 +32,8 @@ SPARED = 0.9  # of IN_ALL is left when it is full: what is sorted once makes roo
 LARGEST_HEADER = 8000
 SLIDING = 3600.0  # seconds that an end may move without being written anew
 
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# What can neither be sent nor kept: the client has surrogates for bytes that are no UTF-8.
+_UNUSABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 _MAX_AGE = re.compile(r"-?[0-9]+")
 _DELIMITER = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?![0-9])")
@@ -288,7 +289,7 @@ def _is_below(path: str, of: str) -> bool:
 
 def _read(line: str, origin: _Origin, wall: float) -> Cookie | None:
     """The cookie that a Set-Cookie line sets; None for one that is ignored. 6265bis, 5.6 and 5.7."""
-    if _CONTROL.search(line) or not _is_text(line):
+    if _UNUSABLE.search(line):
         return None
     pair, _, rest = line.partition(";")
     name, equals, value = pair.partition("=")
@@ -311,15 +312,6 @@ def _read(line: str, origin: _Origin, wall: float) -> Cookie | None:
         created=wall,
     )
     return cookie if _is_allowed(cookie, origin, path) else None
-
-
-def _is_text(line: str) -> bool:
-    """Whether it was UTF-8: the client has a sign of its own for other bytes, which can neither be sent nor kept."""
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _attributes(text: str) -> Iterator[tuple[str, str]]:

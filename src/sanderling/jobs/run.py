@@ -1,7 +1,5 @@
 """One run of one job in one folder: the engine, with what is special about jobs."""
 
-from functools import partial
-
 from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
@@ -68,9 +66,12 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         source = JobSource(writer, loader, job, scope, self._spent, rules.patience)
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login | FormLogin) else set()
         within = ScopedSender(transport.http, scope | tokens, self._spent)
+        http = session.sender(within)
         # Each try is one request: when the next is due, the engine says.
-        named = partial(Fetcher) if transport.cache is None else partial(CachingFetcher, cache=transport.cache)
-        fetcher = named(within, limiter, clock=clock, job=job.name, retry=False, cookies=session.cookies)
+        if transport.cache is None:
+            fetcher = Fetcher(http, limiter, clock=clock, job=job.name, retry=False)
+        else:
+            fetcher = CachingFetcher(http, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
         handler = JobHandler(fetcher, within.strays, self._functions, memory, clock, self.stop)
         engine = Engine(source, handler, writer, limiter, clock, rules)
         super().__init__(folder, source, engine, loader, limiter, clock)

@@ -42,21 +42,22 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         hand_over: HandOver[bytes] | None = None,
     ) -> None:
         """The executor does blocking work in order and one at a time; `hand_over` gets all that ended."""
-        http = transport.http if rules.leave_out is None else rules.leave_out.before(transport.http)
+        http: Sends = transport.http if rules.leave_out is None else rules.leave_out.before(transport.http)
         limiter, memory, ledger = transport.limiter, transport.memory, folder.ledger
         self.rules = rules
         self._executor = executor
         self._hand_over = hand_over
         session = CrawlSession(folder.path, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
+        http = session.sender(http)
         self._sink = LedgerSink(folder, executor, hand_over, _row, session)
         writer: LedgerWriter = Writer(self._sink, lambda: None, clock, None if hand_over is None else GATHER)
         self._discovery = LinkDiscovery(folder, executor, writer.find)
         # Each try is one request: when the next is due, the engine says.
-        follower = Fetcher(http, limiter, clock=clock, retry=False, cookies=session.cookies)
+        follower = Fetcher(http, limiter, clock=clock, retry=False)
         self.permissions = Permissions(follower, ledger, executor, memory, clock, rules.robots_held)
         loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
-        once = Fetcher(http, limiter, clock=clock, follow=False, retry=False, cookies=session.cookies)
+        once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         self._logins = Logins(rules.hosts, once, follower, memory, clock, self.stop)
         handler = PageHandler(self._logins, self.permissions, self._discovery, memory, executor, clock)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(

@@ -1,17 +1,22 @@
 """What is set for hosts in sanderling.toml: what a slip is told, what is shown, and what a command does with it."""
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import sanderling
-from scripted_server import answer
+from scripted_server import ScriptedServer, answer
 
 from sanderling.cli import app
 from sanderling.cli.config.file import NAME, hosts_in_force, parse
 from sanderling.cli.config.hosts import EXAMPLE, as_tables
 from sanderling.cli.config.settings import known
+
+
+def write(text: str) -> None:
+    Path(NAME).write_text(text)
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +32,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_example_is_read_whole() -> None:
     file = parse(EXAMPLE, "x.toml", known())
 
+    assert EXAMPLE in (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
     assert not file.problems
     assert file.hosts is not None
     assert set(file.hosts) == {"*.example.org", "intranet.example.org", "shop.example.org"}
@@ -61,7 +67,7 @@ def test_a_command_sends_what_is_set_and_shows_no_secret(monkeypatch: pytest.Mon
 
     async def main() -> tuple[dict[str, str], str]:
         async with ScriptedServer({"/": [answer(200, b"x")]}) as server:
-            Path(NAME).write_text(
+            write(
                 f'[hosts."127.0.0.1:{server.port}"]\nauth = {{ user = "me", password = "env:PASSWORD" }}\n'
                 'plain-http = true\nrps = 0.5\nheaders = { X-Token = "hunter2" }\n'
             )

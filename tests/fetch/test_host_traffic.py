@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from scripted_server import ScriptedServer, answer
 
-from sanderling.fetch.attempts import Fetcher
+from sanderling.clock import SystemClock
+from sanderling.fetch.attempts import CookieSender, Fetcher
 from sanderling.fetch.cookies import CookieJar
 from sanderling.fetch.guard import GuardRules, Refused
 from sanderling.fetch.hosts import HostTable, HostTraffic
@@ -61,7 +62,9 @@ def test_each_hop_has_what_is_set_for_its_own_host() -> None:
                 traffic = HostTraffic(secrets=(("Authorization", "Basic eA=="),), plain_http=True)
                 rules = HttpRules(hosts=HostTable({f"127.0.0.1:{server.port}": traffic}))
                 async with Http(rules, OWN) as http:
-                    fetched = await Fetcher(http, Limiter(FAST), cookies=CookieJar()).fetch(Task(server.url("/")))
+                    fetched = await Fetcher(CookieSender(http, CookieJar(), SystemClock()), Limiter(FAST)).fetch(
+                        Task(server.url("/"))
+                    )
                 assert fetched.outcome.ok
                 seen = [[each.requests[0].headers.get("authorization")] for each in (server, other)]
                 return seen[0], seen[1]
@@ -77,7 +80,7 @@ def test_a_redirect_to_itself_is_followed_once_its_cookie_is_set_and_a_loop_ends
         }
         count = [answer(302, Location="/new", Set_Cookie=f"n={number}") for number in range(30)]
         async with ScriptedServer({**script, "/new": list(count)}) as server, Http(HttpRules(), OWN) as http:
-            fetcher = Fetcher(http, Limiter(FAST), cookies=CookieJar())
+            fetcher = Fetcher(CookieSender(http, CookieJar(), SystemClock()), Limiter(FAST))
             fetched = [await fetcher.fetch(Task(server.url(path))) for path in ("/wall", "/loop", "/new")]
             assert server.requests[1].headers["cookie"] == "seen=1"
             return [(each.outcome.code, each.requests) for each in fetched]
