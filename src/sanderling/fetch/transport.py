@@ -1,8 +1,9 @@
 """What hosts are asked with, for the commands and for whoever uses a system as a library."""
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from math import ceil
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Sends
@@ -10,6 +11,7 @@ from sanderling.fetch.cache import Cache
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.render import Renderer
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 
@@ -25,6 +27,7 @@ class Transport(Generic[H]):
     memory: Memory
     cache: Cache | None = None  # of answers, for development
     hosts: HostTable = NO_HOSTS  # what is set for some
+    renderer: Renderer | None = None  # of pages that need a browser
 
 
 def make_transport(
@@ -34,6 +37,11 @@ def make_transport(
     memory = Memory(bodies)
     http = Http(rules, guard_for(private=private), clock=clock, memory=memory)
     return Transport(http, limiter, memory, hosts=rules.hosts)
+
+
+def contexts_of(transport: Transport[Http]) -> list[AbstractAsyncContextManager[Any]]:
+    """What is to be entered before anything is asked."""
+    return [transport.http, *([] if transport.renderer is None else [transport.renderer])]
 
 
 def guard_for(*, private: bool) -> GuardRules:

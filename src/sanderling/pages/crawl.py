@@ -19,6 +19,7 @@ from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
+from sanderling.pages.rendering import PageRendering
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
 from sanderling.stores.control_file import Control
@@ -60,6 +61,8 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         self._logins = Logins(rules.hosts, once, follower, memory, clock, self.stop)
         handler = PageHandler(self._logins, self.permissions, self._discovery, memory, executor, clock)
+        if transport.renderer is not None:
+            handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )

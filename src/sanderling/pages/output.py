@@ -32,11 +32,11 @@ class PageRows(RowsFile):
         return self.append(each.row for each in ended if each.row is not None)
 
     def _write_bodies(self, bodies: dict[str, BodyFile]) -> None:
-        """A body that is there with its size is there whole: it got its name when all of it was on disk."""
+        """A body that is there under the name of its content is there whole: it got that when all of it was on disk."""
         folders: set[Path] = set()
         for name, body in bodies.items():
             path = self._folder / name
-            if not (path.exists() and path.stat().st_size == len(body.data)):
+            if body.name or not (path.exists() and path.stat().st_size == len(body.data)):
                 if not path.parent.exists():
                     path.parent.mkdir(parents=True)
                     folders |= {self._folder, path.parent.parent}

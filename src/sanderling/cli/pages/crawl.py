@@ -32,6 +32,7 @@ from sanderling.engine.handover import HandOverError
 from sanderling.executor import in_threads
 from sanderling.extras import missing
 from sanderling.fetch.http import Http
+from sanderling.fetch.render import Renderer, RenderError, RenderRules, make_renderer
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
@@ -60,12 +61,31 @@ class PagesNetwork(Patient):
     leave_out: Path | None = None
     """A file of URLs, beginnings of URLs and hosts that are never asked for, one per line."""
 
+    render: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
+    """Render pages in a browser: those with addresses like https://app.example/*, or auto: those empty without one."""
+
+    screenshots: Annotated[bool, Parameter(negative=())] = False
+    """Keep what rendered pages looked like, as screenshots/ID.png."""
+
+    browser: str = ""
+    """The browser's program, if it is not a Chromium or Chrome on the PATH."""
+
     def transport(self, clock: Clock | None = None) -> Transport[Http]:
         """The client and the limiter that go with the flags. Raises CommandError."""
         most = self.most(RPS)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace), clock)
         rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
-        return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
+        transport = make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
+        return replace(transport, renderer=self._renderer(clock or SystemClock()))
+
+    def _renderer(self, clock: Clock) -> Renderer | None:
+        if not self.render and (self.screenshots or self.browser):
+            raise CommandError("--screenshots and --browser are of use with --render only; try: --render auto", code=2)
+        try:
+            rules = RenderRules.of(self.render, screenshots=self.screenshots, browser=self.browser)
+            return None if rules is None else make_renderer(rules, clock)
+        except (ValueError, RenderError) as error:
+            raise CommandError(f"--render: {error}" if isinstance(error, ValueError) else str(error), code=2) from None
 
 
 USUAL = PagesNetwork()
@@ -164,7 +184,7 @@ def run_crawl(
     screen = fitting(json=as_json)
     for line in flags.without_parquet:
         screen.note(line)
-    with explain_end(flags.again(folder), (FolderError, HandOverError, LoginError)):
+    with explain_end(flags.again(folder), (FolderError, HandOverError, LoginError, RenderError)):
         ran = run(crawl_folder(folder, transport, rules, flags, SystemClock(), screen))
     given = flags.network, flags.onward
     summary = summarise(folder, ran.last, complete=ran.complete, again=flags.again(folder), given=given)
