@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from scripted_server import ScriptedServer, answer
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.clock import SystemClock
 from sanderling.fetch.attempts import CookieSender, Fetcher
@@ -74,7 +74,7 @@ def test_each_hop_has_what_is_set_for_its_own_host() -> None:
 
 def test_a_redirect_to_itself_is_followed_once_its_cookie_is_set_and_a_loop_ends() -> None:
     async def main() -> list[tuple[Code, int]]:
-        script = {
+        script: dict[str, list[bytes | list[Step]]] = {
             "/wall": [answer(302, Location="/wall", Set_Cookie="seen=1"), answer(200, b"in")],
             "/loop": [answer(302, Location="/loop", Set_Cookie="same=1")],
         }
