@@ -66,6 +66,9 @@ def test_each_hop_has_what_is_set_for_its_own_host() -> None:
                         Task(server.url("/"))
                     )
                 assert fetched.outcome.ok
+                async with Http(rules, OWN) as http:
+                    kept = (await http.send(Task(server.url("/")))).sent
+                assert "authorization" not in {name.lower() for name, _ in kept}
                 seen = [[each.requests[0].headers.get("authorization")] for each in (server, other)]
                 return seen[0], seen[1]
 

@@ -1,6 +1,6 @@
 """What is set for some hosts: headers that go with each request to them, a proxy, and how many cookies they may set."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -51,6 +51,14 @@ class HostTraffic:
         """The headers that a task is sent with; its own count before those that are set."""
         secrets = self.secrets if self.plain_http or task.url[:6].lower() == "https:" else ()
         return _merge((*self.headers, *secrets), task.headers)
+
+
+    def without_secrets(self, headers: Iterable[tuple[str, str]], task: Task) -> Headers:
+        """The headers of a request as they may be kept: without those that hold a secret of ours."""
+        if not self.secrets and not task.secrets:
+            return tuple(headers)
+        hidden = task.secrets | {name.lower() for name, _ in self.secrets}
+        return tuple(pair for pair in headers if pair[0].lower() not in hidden)
 
 
 NOTHING = HostTraffic()
