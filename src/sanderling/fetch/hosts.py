@@ -52,7 +52,6 @@ class HostTraffic:
         secrets = self.secrets if self.plain_http or task.url[:6].lower() == "https:" else ()
         return _merge((*self.headers, *secrets), task.headers)
 
-
     def without_secrets(self, headers: Iterable[tuple[str, str]], task: Task) -> Headers:
         """The headers of a request as they may be kept: without those that hold a secret of ours."""
         if not self.secrets and not task.secrets:
