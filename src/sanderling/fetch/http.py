@@ -81,7 +81,7 @@ class Http:
 
     async def __aenter__(self) -> Self:
         rules = self._rules
-        self._names = GuardedResolver(self._guard, rules.hosts.proxies)
+        self._names = GuardedResolver(self._guard, rules.hosts.proxies, clock=self._clock)
         connector = aiohttp.TCPConnector(
             resolver=self._names,
             limit=rules.connections,
