@@ -39,6 +39,11 @@ FULL = {
     "json": {"a": [1, None]},
     "body_path": "bodies/ab/ab.pdf",
     "sha256": "ab",
+    "warc_file": "x.warc.gz",
+    "warc_offset": 1,
+    "warc_length": 2,
+    "warc_type": "response",
+    "warc_digest": "sha1:X",
     "rendered": {"requests": 2, "blocked": 3},
     "screenshot": "screenshots/1.png",
 }

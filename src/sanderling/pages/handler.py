@@ -41,6 +41,7 @@ class PageHandler:
         self._fetcher = fetcher
         self._permissions = permissions
         self._discovery = discovery
+        self._keep = discovery.folder.plan.keep
         self._memory = memory
         self._executor = executor
         self._clock = clock
@@ -55,6 +56,8 @@ class PageHandler:
             return Settled(fetched.outcome)
         try:
             understood = await self._understand(work, fetched.outcome, fetched.reply)
+            if self._keep is not None:
+                understood = self._keep_raw(understood, fetched.reply)
         except RenderError as error:
             # The host has answered, so it is the page that has failed, or the browser: it is tried again like others.
             failed = Outcome(Code.INTERNAL_ERROR, fetched.reply.status, str(error)[:200])
@@ -90,6 +93,11 @@ class PageHandler:
         given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
         return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
 
+    def _keep_raw(self, understood: Understood | None, reply: Reply) -> Understood | None:
+        if isinstance(understood, ReadPage):
+            return understood._replace(ended=record.keep_raw(understood.ended, reply, self._keep))
+        return record.keep_raw(understood, reply, self._keep) if isinstance(understood, Ended) else understood
+
     async def _render(self, rendering: PageRendering, queued: QueuedUrl, outcome: Outcome, reply: Reply) -> ReadPage:
         """The page as its scripts make it."""
         self._rendered.add(queued.url)
@@ -100,7 +108,9 @@ class PageHandler:
         return await self._executor(record.read_rendered, queued, outcome, rendered, self._clock.wall())
 
     async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched:
-        fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)
+        # A 304 is of use to an archive only if that holds what has not changed.
+        headers = record.conditions(queued) if self._discovery.folder.holds_earlier(queued.url) else ()
+        fetched = await self._fetcher.fetch(Task(queued.url, headers=headers, blame=blame), permit)
         for _ in range(MOST_HOPS):
             if (same := self._with_session(queued, fetched.reply)) is None:
                 break

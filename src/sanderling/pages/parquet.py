@@ -54,6 +54,11 @@ class ParquetRow(msgspec.Struct):
     json: msgspec.Raw = NULL  # the document itself in a row, its text in Parquet
     body_path: str | None = None
     sha256: str | None = None
+    warc_file: str | None = None
+    warc_offset: int | None = None
+    warc_length: int | None = None
+    warc_type: str | None = None
+    warc_digest: str | None = None
     rendered: dict[str, int] | None = None
     screenshot: str | None = None
     requests: int | None = None  # of what was not fetched: how many were sent for it
@@ -78,8 +83,8 @@ def schema() -> Any:  # noqa: ANN401 - pyarrow has no types
         "metadata": pa.map_(pa.string(), pa.string()),
         "rendered": pa.map_(pa.string(), pa.int64()),
     }
-    numbers = dict.fromkeys(("id", "status", "depth", "bytes", "requests"), pa.int64()) | {"seconds": pa.float64()}
-    kinds = special | numbers
+    whole = ("id", "status", "depth", "bytes", "requests", "warc_offset", "warc_length")
+    kinds = special | dict.fromkeys(whole, pa.int64()) | {"seconds": pa.float64()}
     return pa.schema([pa.field(name, kinds.get(name, pa.string())) for name in ParquetRow.__struct_fields__])
 
 

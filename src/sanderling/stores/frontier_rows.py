@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Self
 import msgspec
 
 from sanderling.outcome import Code, Outcome
+from sanderling.task import Reply
 
 
 class End(IntEnum):
@@ -128,6 +129,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     depth: int
     row: bytes | None = None
     body: BodyFile | None = None
+    raw: BodyFile | None = None  # the page as it came
+    reply: Reply | None = None  # what is to be archived of it
     etag: str | None = None
     modified: str | None = None
     links: tuple[str, ...] = ()  # for the next crawl, should this page be unchanged then

@@ -36,7 +36,7 @@ from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
-from sanderling.pages.folder import CrawlFolder, CrawlPlan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
 from sanderling.pages.report import PagesFacts, report_crawl
@@ -149,6 +149,10 @@ def crawl(  # noqa: PLR0913 - a flag each
         bool | None,
         Parameter(help="Write Parquet files beside the JSON lines at the end; by default if pyarrow is installed."),
     ] = None,
+    keep: Annotated[
+        Keep | None,
+        Parameter(help="Keep pages as they came, too: html in files of bodies/, warc in archives of warc/."),
+    ] = None,
     json: SummaryAsJson = False,
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
@@ -158,7 +162,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     onward.check()
     if parquet and not have_parquet():
         raise CommandError(f"--parquet: {NO_PARQUET}", code=2)
-    plan = _plan(urls, seeds, allow, depth)
+    plan = _plan(urls, seeds, allow, depth, keep)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
     flags = PagesFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
@@ -217,13 +221,15 @@ async def crawl_folder(
     return replace(ran, notes=onward.words(feed))
 
 
-def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> CrawlPlan | None:
+def _plan(
+    urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int, keep: Keep | None
+) -> CrawlPlan | None:
     """What to crawl; None if no address was given."""
     try:
         first = [normalise(url) for url in urls]
         if seeds is not None:
             first += read_seeds(seeds.read_text(encoding="utf-8-sig"), str(seeds))
-        plan = CrawlPlan(tuple(dict.fromkeys(first)), allow, depth)
+        plan = CrawlPlan(tuple(dict.fromkeys(first)), allow, depth, keep)
         CrawlScope.of(plan.seeds, plan.allow, plan.depth)
     except (UrlError, ValueError) as error:
         raise CommandError(str(error), code=2) from None
