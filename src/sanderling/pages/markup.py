@@ -35,7 +35,7 @@ _RAW = "|".join(
     for name in ("script", "style", "textarea", "xmp", "noembed", "noframes")
 )
 # Every alternative ends at the latest with the page, so no start is tried twice. Groups: opened, attributes, closed.
-_TAG = re.compile(
+TAG = re.compile(
     rf"<(?:{_RAW}"
     rf"|([a-zA-Z][^{_S}/>]*+)({_ATTRIBUTES})>?"
     rf"|/([a-zA-Z][^{_S}/>]*+)[^>]*+>?"
@@ -198,7 +198,7 @@ def parse(html: str) -> Markup:
     """Read `html`; anything is a page."""
     markup = Markup()
     events, around, open_ = markup.events, markup.around, markup.open
-    pieces = _TAG.split(html, MOST_TAGS)
+    pieces = TAG.split(html, MOST_TAGS)
     # Behind the last tag there is a text and no tag; after too many tags it is the rest of the page, unread.
     if len(pieces) < 4 * MOST_TAGS:
         pieces += [None, None, None]
