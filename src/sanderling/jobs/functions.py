@@ -217,12 +217,13 @@ class Collected:
             record = json_values.encode(value)
         except ValueError as error:
             raise Mistake(f"record {number} is no JSON: {error}") from None
-        if (check := self._check or _check_of(value.__class__)) is not None:
+        kind: Any = type(value)
+        if (check := self._check or _check_of(kind)) is not None:
             try:
                 check.decode(record)
             except msgspec.MsgspecError as error:
-                kind = getattr(check.type, "__name__", check.type)
-                raise Mistake(f"record {number} is no {kind}: {error}: {record[:100]!r}") from None
+                name = getattr(check.type, "__name__", check.type)
+                raise Mistake(f"record {number} is no {name}: {error}: {record[:100]!r}") from None
         return record
 
 

@@ -8,7 +8,7 @@ formatting a hundred megabytes. Here is one pass over the tags that tells all th
 
 import re
 
-from sanderling.pages.markup import BLOCKS, TAG, VOID, names
+from sanderling.pages.markup import BLOCKS, CLOSES, TAG, VOID, names
 
 LONGEST = 8 * 2**20  # characters of a page that is made a tree of
 SMALL = 4096  # characters of one that cannot cost much
@@ -22,15 +22,10 @@ _ATTRIBUTE = re.compile(r"[^\s/>\"'=]+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\
 _FORMATTING = names("b big code em font i nobr s small strike strong tt u")  # an `a` is closed by the next one
 _MARKERS = names("td th caption object template applet marquee button table")
 _ROWS = names("tr tbody thead tfoot")  # which end with the cells in them
-_ENDS_WITH_NEXT = {  # what an opening tag closes, if that is the innermost
-    **dict.fromkeys(BLOCKS, names("p")),
-    "li": names("p li"),
-    **dict.fromkeys(("dt", "dd"), names("p dt dd")),
-    **dict.fromkeys(("option", "optgroup"), names("option")),
-    **dict.fromkeys(("td", "th"), names("p td th")),
-    "tr": names("p td th tr"),
-    **dict.fromkeys(("tbody", "thead", "tfoot"), names("p td th tr tbody thead tfoot")),
-    "a": names("a"),
+# An item does not end another one outside of its own section.
+_OWN = BLOCKS - names("p div address li dt dd")
+_ENDED = {
+    name: (closed, walls | _OWN if name in ("li", "dt", "dd") else walls) for name, (closed, walls) in CLOSES.items()
 }
 _NOTHING: frozenset[str] = frozenset()
 
@@ -81,9 +76,9 @@ class Nesting:
                 raise PageTooComplexError(f"the page has {self._lost:,} tags like <font> that are never closed")
         if name in VOID:
             return
-        around, ends = self._around, _ENDS_WITH_NEXT.get(name, _NOTHING)
-        while around and around[-1] in ends:
-            self._pop()
+        around = self._around
+        if (rule := _ENDED.get(name)) is not None:
+            self._end(*rule)
         around.append(name)
         if name in _MARKERS:
             self._marks.append(self._lost)
@@ -100,9 +95,26 @@ class Nesting:
         if level is None:
             self._lost = max(0, self._lost - (name in _FORMATTING))
             return
-        while len(around) > level:
-            self._lost += self._pop() in _FORMATTING
+        self._pop_to(level)
         self._lost -= name in _FORMATTING
+
+    def _end(self, closed: frozenset[str], walls: frozenset[str]) -> None:
+        """Close all of `closed`, and what is inside, that no wall hides."""
+        around = self._around
+        if closed.isdisjoint(around):
+            return
+        lowest = len(around)
+        for level in range(len(around) - 1, -1, -1):
+            if around[level] in closed:
+                lowest = level
+            if around[level] in walls:
+                break
+        self._pop_to(lowest)
+
+    def _pop_to(self, level: int) -> None:
+        while len(self._around) > level:
+            name = self._pop()
+            self._lost += name in _FORMATTING
 
     def _pop(self) -> str:
         name = self._around.pop()

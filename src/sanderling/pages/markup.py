@@ -72,7 +72,7 @@ _CHILDLESS = VOID | names("html head body")
 _CELLS = names("td th"), names("table")
 _ROWS = names("td th tr"), names("table")
 _PARTS = names("td th tr thead tbody tfoot caption"), names("table")
-_CLOSES = dict.fromkeys(BLOCKS, (names("p title"), _FENCES)) | {
+CLOSES = dict.fromkeys(BLOCKS, (names("p title"), _FENCES)) | {
     "li": (names("p li"), _FENCES | names("ul ol menu dir")),
     "dt": (names("p dt dd"), _FENCES | names("dl")),
     "dd": (names("p dt dd"), _FENCES | names("dl")),
@@ -87,7 +87,7 @@ _CLOSES = dict.fromkeys(BLOCKS, (names("p title"), _FENCES)) | {
 # What there is to know when a tag opens, in one place to look at.
 _NO_TRAITS = None, False, False
 _TRAITS = {
-    name: (_CLOSES.get(name), name in _ARRANGED, name in _CHILDLESS) for name in {*_CLOSES, *_ARRANGED, *_CHILDLESS}
+    name: (CLOSES.get(name), name in _ARRANGED, name in _CHILDLESS) for name in {*CLOSES, *_ARRANGED, *_CHILDLESS}
 }
 # What a closing tag does not reach past: cells stay in their table, blocks in their cell, and all else in its block.
 _WALLS = dict.fromkeys(BLOCKS, _FENCES) | dict.fromkeys(_PARTS[0] | _FENCES, names("table")) | {"table": names("")}
