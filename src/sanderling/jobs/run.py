@@ -8,6 +8,7 @@ from sanderling.clock import Clock
 from sanderling.crawls.run import FrontierRun
 from sanderling.crawls.sink import LedgerSink
 from sanderling.crawls.source import LedgerWriter
+from sanderling.crawls.stored_replies import StoredReplies
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
@@ -60,19 +61,21 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self._first_reader = job.first_reader
         ledger, limiter, memory = folder.ledger, transport.limiter, transport.memory
         self._scope = scope = frozenset(hosts_of(job))
-        self._budget = JobBudget(job, scope, ledger.meta.requests, ledger.meta.records)
+        # Pages that were kept are asked of nobody.
+        obeys = bool(job.patterns) and not isinstance(transport.http, StoredReplies)
+        self._budget = JobBudget(job, scope, obeys, ledger.meta.requests, ledger.meta.records)
         self._credentials = make_credentials(job, folder, scope, clock, memory)
         self.functions = JobFunctions(job, folder.arguments, self._credentials, self._watch, scope)
         writer: LedgerWriter = Writer(LedgerSink(folder, executor), lambda: self._budget.requests, clock)
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
-        if job.patterns:
+        if obeys:
             rules = replace(rules, longest_pace=max(rules.longest_pace, LONGEST_DELAY))
         # Wherever robots.txt is: a redirect of it is followed, and it is no request of the job's budget.
         follower = Fetcher(transport.http, limiter, clock=clock, job=job.name, retry=False)
         permissions = Permissions(follower, ledger, executor, memory, clock, ROBOTS_HELD)
         source = JobSource(writer, loader, self._budget, permissions, limiter, rules)
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
-        obeyed = permissions if job.patterns else None
+        obeyed = permissions if obeys else None
         within = ScopedSender(transport.http, scope | tokens, self._budget, obeyed)
         # Each try is one request: when the next is due, the engine says.
         if transport.cache is None:

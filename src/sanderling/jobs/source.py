@@ -35,6 +35,7 @@ class JobBudget:
 
     job: Job
     hosts: frozenset[str]  # that may be asked
+    obeys_robots: bool = False
     requests: int = 0  # that were sent
     records: int = 0
 
@@ -64,7 +65,6 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
         super().__init__(writer, loader, JobHost, permissions, limiter, rules)
         self.budget = budget
         self.gone: Counter[str] = Counter()  # requests that wait for a reader that the job has not any more
-        self._obeys_robots = bool(budget.job.patterns)
 
     # What is next.
 
@@ -83,7 +83,7 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
             why = out_of_scope(host.name, self.budget.hosts)
             self.end(host, queued, Outcome(Code.REFUSED, detail=why), End.LEFT_OUT, requests=0)
             return None
-        return self.check_robots(host, queued, now) if self._obeys_robots else queued
+        return self.check_robots(host, queued, now) if self.budget.obeys_robots else queued
 
     # What became of it.
 

@@ -18,6 +18,7 @@ from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
+from sanderling.pages.rendering import PageRendering
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
 from sanderling.stores.control_file import Control
@@ -56,6 +57,8 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
+        if transport.renderer is not None:
+            handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )

@@ -7,13 +7,14 @@ What would mix two crawls is refused, with what to do instead.
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import msgspec
 
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.ids import host_of
 from sanderling.pages import earlier, parquet
+from sanderling.pages.archive import PageArchive, write_index
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import PAGES, PageRows, whole_rows
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
@@ -22,13 +23,16 @@ from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.rows_file import reaches
 
+Keep = Literal["html", "warc"]
 
-class CrawlPlan(msgspec.Struct, frozen=True):
+
+class CrawlPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to crawl: where to begin, which hosts to follow links to, and how far."""
 
     seeds: tuple[str, ...]
     allow: tuple[str, ...]
     depth: int
+    keep: Keep | None = None  # the pages as they came, beside what is read in them
 
 
 class FolderState(Enum):
@@ -78,6 +82,10 @@ class CrawlFolder(LedgerFolder[Frontier]):
         hosts = dict.fromkeys((*self.moved_hosts, host))
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
+    def holds_earlier(self, url: str) -> bool:
+        """Whether a 304 would do: with an archive, only if that has the page of an earlier crawl."""
+        return self.crawl > 1 and (self.rows.archive is None or self.rows.archive.earlier(url) is not None)
+
     def write(
         self, ended: Sequence[Ended], found: Sequence[FoundUrl], again: Sequence[RetryUrl], requests: int | None
     ) -> dict[str, int]:
@@ -95,6 +103,8 @@ class CrawlFolder(LedgerFolder[Frontier]):
         """End the run: write what is made from rows and ledger, and if all is decided call the crawl finished."""
         with plainly(self.path):
             self.list_failures(map(failed_line, self.ledger.failed()))
+            if self.plan.keep == "warc":
+                write_index(self.path, self.crawl, self.path / PAGES, self.rows.length)
             if parquet_too:
                 parquet.write_in_child(self.path)
             else:
@@ -105,12 +115,22 @@ class CrawlFolder(LedgerFolder[Frontier]):
         """The rows, as long as the ledger says; or if they are not, what of them is whole, and the ledger knows."""
         path, watermark = self.path / PAGES, self.ledger.meta.watermark
         if reaches(path, watermark):
-            return PageRows(self.path, watermark)
+            return self._with_archive(PageRows(self.path, watermark))
         ends = self.ledger.ends()
         length = whole_rows(path, ends)
         rows = PageRows(self.path, length)
         lost = (number for number, end in enumerate(ends) if end in KEPT)  # those that were found are cleared
         self.put_back = self.ledger.put_back(lost, length)
+        return self._with_archive(rows)
+
+    def _with_archive(self, rows: PageRows) -> PageRows:
+        """The rows, and if the crawl keeps one the archive, as long as they say."""
+        if self.plan.keep == "warc":
+            try:
+                rows.archive = PageArchive(self.path, self.crawl, self.path / PAGES, rows.length)
+            except BaseException:
+                rows.close()
+                raise
         return rows
 
     def __repr__(self) -> str:
@@ -171,6 +191,8 @@ def _differences(asked: CrawlPlan, found: CrawlPlan) -> str:
         said += [f"{name} {each} is missing" for each in sorted(theirs - ours)[:3]]
     if asked.depth != found.depth:
         said.append(f"depth was {found.depth}, not {asked.depth}")
+    if asked.keep != found.keep:
+        said.append(f"keep was {found.keep or 'nothing'}, not {asked.keep or 'nothing'}")
     return "; ".join(said)
 
 

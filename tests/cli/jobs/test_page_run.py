@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import called, here, run
+from command_line import QUICK, called, here, run
 from scripted_server import ScriptedServer, Step, answer
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "shop.py"
@@ -28,7 +28,7 @@ def shop() -> dict[str, list[bytes | list[Step]]]:
 
 
 def test_it_is_tried_run_and_proved(tmp_path: Path) -> None:
-    job, out = tmp_path / "shop.py", tmp_path / "out"
+    job, out, kept, over = (tmp_path / name for name in ("shop.py", "out", "kept", "over"))
 
     async def main() -> None:
         async with ScriptedServer(shop()) as server:
@@ -38,17 +38,21 @@ def test_it_is_tried_run_and_proved(tmp_path: Path) -> None:
             pages = [each.path for each in server.requests if each.path != "/robots.txt"]
             done = await here("run", str(job), "--out", str(out), "--private")
             proved = await here("verify", str(out))
+            crawled = await here("pages", "crawl", server.url("/list/1"), "--out", str(kept), "--keep", "warc", *QUICK)
+        again = await here("run", str(job), "--out", str(over), "--from", str(kept))
         assert tried.code == 0, tried
         assert (len(pages), 0 < len(tried.out.splitlines()) < 5) == (5, True)
         assert done.code == 1, done  # an item is refused
         assert "1 link to no page of the job passed over." in done.out
         assert "1 request refused:" in done.out
         assert proved.code == 0, proved
+        assert (crawled.code, again.code) == (1, 1), (crawled, again)  # neither has the item
 
     run(main)
 
-    records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
-    assert sorted(each["number"] for each in records) == [number for number in range(1, 13) if number != 7]
+    for folder in (out, over):
+        records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+        assert sorted(each["number"] for each in records) == [number for number in range(1, 13) if number != 7]
 
 
 @pytest.mark.parametrize(
