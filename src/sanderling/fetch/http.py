@@ -82,7 +82,7 @@ class Http:
     async def __aenter__(self) -> Self:
         rules = self._rules
         proxy = None if rules.proxy is None else URL(rules.proxy).host
-        self._names = GuardedResolver(self._guard, proxy)
+        self._names = GuardedResolver(self._guard, proxy, clock=self._clock)
         connector = aiohttp.TCPConnector(
             resolver=self._names,
             limit=rules.connections,

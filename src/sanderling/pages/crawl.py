@@ -1,5 +1,7 @@
 """One crawl of one folder: the engine, with what is special about documents."""
 
+from math import inf
+
 from sanderling.clock import Clock
 from sanderling.crawls.folder import failed_line
 from sanderling.crawls.run import FrontierRun
@@ -72,13 +74,35 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
                 self._discovery.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
-        await self.ask_for(ledger.waiting())
+        first = ledger.waiting_hosts(0, source.most_hosts, inf)
+        source.waiting = ledger.counts()[End.WAITING] - sum(each.waiting for each in first)
+        source.unread = source.waiting > 0
+        after = first[-1].id if source.unread else 0
+        await self.ask_for({each.name: each.waiting for each in first}, self._read_hosts(after))
         self.counts.subtract(self._sink.unhanded)
         left = source.enough(0) and not self.engine.stopped
         if left:
             self.counts[End.LEFT] += await self._executor(ledger.leave)
-        unasked = source.set_aside or source.found_late or self._sink.unhanded
+        unasked = source.set_aside or source.found_late or source.unread or self._sink.unhanded
         return (left or not self.engine.stopped) and not unasked
+
+    async def _read_hosts(self, after: int) -> None:
+        """Bring hosts from disk that did not fit into memory, whenever there is room, round after round."""
+        source, read, met = self.source, self.folder.ledger.waiting_hosts, 0
+        while True:
+            await source.room.wait()
+            if source.unread and (most := source.free_hosts()):
+                found = await self._executor(read, after, most, self.clock.wall())
+                new = source.read_hosts(found)
+                met += len(new)
+                after = found[-1].id if len(found) == most else 0
+                if not after:
+                    source.unread = bool(met or source.passed_over)
+                    met, source.passed_over = 0, False
+                self.engine.wake(new)
+            if not source.unread or source.free_hosts() < source.enough_room:
+                source.room.clear()
+                self.engine.pump()  # it may be done
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
