@@ -20,7 +20,8 @@ MOST_INSIDE = 2000  # tags within the quotes of one tag: that is a quote that wa
 
 _ATTRIBUTE = re.compile(r"[^\s/>\"'=]+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"']++)?)?")
 _FORMATTING = names("b big code em font i nobr s small strike strong tt u")  # an `a` is closed by the next one
-_MARKERS = names("td th caption object template applet marquee button table")
+_MARKERS = names("td th caption object template applet marquee")  # what formatting within them does not outlive
+_FENCES = _MARKERS | names("button table")
 _ROWS = names("tr tbody thead tfoot")  # which end with the cells in them
 # An item does not end another one outside of its own section.
 _OWN = BLOCKS - names("p div address li dt dd")
@@ -124,7 +125,7 @@ class Nesting:
 
     def _level_of(self, name: str) -> int | None:
         """Where the innermost of that name is open, unless it is out of reach: tables end cells, blocks all else."""
-        walls = _NOTHING if name == "table" else _MARKERS if name in BLOCKS or name in _MARKERS else BLOCKS | _MARKERS
+        walls = _NOTHING if name == "table" else _FENCES if name in BLOCKS or name in _FENCES else BLOCKS | _FENCES
         for level in range(len(self._around) - 1, -1, -1):
             if self._around[level] == name:
                 return level
