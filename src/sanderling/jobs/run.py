@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from sanderling.apis.auth import Login, OAuth2
+from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
 from sanderling.crawls.run import FrontierRun
+from sanderling.crawls.session import CrawlSession
 from sanderling.crawls.sink import LedgerSink
 from sanderling.crawls.source import LedgerWriter
 from sanderling.crawls.stored_replies import StoredReplies
@@ -66,22 +67,26 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self._budget = JobBudget(job, scope, obeys, ledger.meta.requests, ledger.meta.records)
         self._credentials = make_credentials(job, folder, scope, clock, memory)
         self.functions = JobFunctions(job, folder.arguments, self._credentials, self._watch, scope)
-        writer: LedgerWriter = Writer(LedgerSink(folder, executor), lambda: self._budget.requests, clock)
+        session = CrawlSession(folder.path, transport.hosts, clock)
+        writer: LedgerWriter = Writer(
+            LedgerSink(folder, executor, session=session), lambda: self._budget.requests, clock
+        )
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
         if obeys:
             rules = replace(rules, longest_pace=max(rules.longest_pace, LONGEST_DELAY))
         # Wherever robots.txt is: a redirect of it is followed, and it is no request of the job's budget.
-        follower = Fetcher(transport.http, limiter, clock=clock, job=job.name, retry=False)
+        follower = Fetcher(session.sender(transport.http), limiter, clock=clock, job=job.name, retry=False)
         permissions = Permissions(follower, ledger, executor, memory, clock, ROBOTS_HELD)
         source = JobSource(writer, loader, self._budget, permissions, limiter, rules)
-        tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
+        tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login | FormLogin) else set()
         obeyed = permissions if obeys else None
         within = ScopedSender(transport.http, scope | tokens, self._budget, obeyed)
+        http = session.sender(within)
         # Each try is one request: when the next is due, the engine says.
         if transport.cache is None:
-            fetcher = Fetcher(within, limiter, clock=clock, job=job.name, retry=False)
+            fetcher = Fetcher(http, limiter, clock=clock, job=job.name, retry=False)
         else:
-            fetcher = CachingFetcher(within, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
+            fetcher = CachingFetcher(http, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
         handler = JobHandler(fetcher, within, self.functions, memory, clock, self.stop)
         engine: Engine[JobHost, QueuedRequest | RobotsWork, Result] = Engine(
             source, handler, writer, limiter, clock, rules
