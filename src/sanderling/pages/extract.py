@@ -82,8 +82,7 @@ def extract(
     Of these X-Robots-Tag, Link and Refresh count as the page's own meta and link tags do.
     """
     sent = [(name.lower(), value) for name, value in headers if name.lower() in _HEADERS]
-    hint = _CHARSET.search(content_type)
-    charset = hint[1] if hint else None
+    charset = charset_in(content_type)
     kind = kind_of(content_type, body)
     if kind is ContentKind.HTML:
         return _extract_html(body, charset, Links(url), _HeaderLines(language, sent), rules)
@@ -92,6 +91,12 @@ def extract(
     text, charset = decode(body, charset)
     spoken = languages.tag(language) or (languages.detect(text) if kind is ContentKind.TEXT else None)
     return ExtractedPage(None, None, {}, spoken, text, (), charset)
+
+
+def charset_in(content_type: str) -> str | None:
+    """The charset that a Content-Type names."""
+    hint = _CHARSET.search(content_type)
+    return hint[1] if hint else None
 
 
 class _HeaderLines(NamedTuple):
