@@ -15,6 +15,7 @@ from cyclopts.validators import Number
 from sanderling.cli.client import make_transport
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
+from sanderling.cli.config.file import hosts_in_force
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.flags import Patient
@@ -26,6 +27,7 @@ from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
 from sanderling.crawls.run import http_rules
+from sanderling.crawls.session import LoginError
 from sanderling.engine.handover import HandOverError
 from sanderling.executor import in_threads
 from sanderling.extras import missing
@@ -114,7 +116,13 @@ class PagesFlags:
         network = self.network
         listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, ExcludedUrls.read)
         per_host = connections_for(network.most(RPS))
-        return CrawlRules(per_host=per_host, max_pages=self.max_pages, patience=network.patience, leave_out=listed)
+        return CrawlRules(
+            per_host=per_host,
+            max_pages=self.max_pages,
+            patience=network.patience,
+            leave_out=listed,
+            hosts=hosts_in_force.get() or {},
+        )
 
     def again(self, folder: CrawlFolder) -> str:
         """The command that goes on with this crawl; what to crawl is in the folder. A limit reached is left out."""
@@ -180,7 +188,7 @@ def run_crawl(
     screen = fitting(json=as_json)
     for line in flags.without_parquet:
         screen.note(line)
-    with explain_end(flags.again(folder), (FolderError, HandOverError, RenderError)):
+    with explain_end(flags.again(folder), (FolderError, HandOverError, LoginError, RenderError)):
         ran = run(crawl_folder(folder, transport, rules, flags, SystemClock(), screen))
     given = flags.network, flags.onward
     summary = summarise(folder, ran.last, complete=ran.complete, again=flags.again(folder), given=given)
