@@ -73,6 +73,7 @@ _encode = msgspec.json.Encoder().encode
 ROOM = 300
 UNINDEXED = "noindex: what it says is not kept"
 SITEMAP = Code.SKIPPED  # by which the ledger tells sitemaps, which count as no page, from other rows
+FLAT = 200  # brackets in a document that cannot nest deep enough to matter, which is most of them
 _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
 
 
@@ -269,7 +270,8 @@ def _is_json(row: PageRow, body: bytes) -> bool:
     """Keep JSON as it is, on one line; False if it is none."""
     try:
         plain = body.decode("utf-8-sig").encode()
-        row.json = msgspec.Raw(_on_one_line(plain, ROOM))
+        flat = plain.count(b"[") + plain.count(b"{") <= FLAT
+        row.json = msgspec.Raw(_on_one_line(plain, 0 if flat else ROOM))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         row.detail = f"said to be JSON and is none: {error}"[:200]
         return False
