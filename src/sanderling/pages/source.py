@@ -11,6 +11,7 @@ from sanderling.engine.ports import Settled
 from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
+from sanderling.pages.budgets import TrapBudgets
 from sanderling.pages.discovery import LinkDiscovery, MovedUrl
 from sanderling.pages.handler import Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
@@ -39,6 +40,7 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         self._permissions = permissions
         self._limiter = limiter
         self._rules = rules
+        self.budgets = TrapBudgets(rules, {})
 
     # What is next.
 
@@ -64,9 +66,8 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         if host.forbidden is not None:
             self.end(host, queued, host.forbidden, End.FAILED, requests=0)
             return None
-        if self._rules.leave_out is not None and (why := self._rules.leave_out.why(queued.url, host.name)):
-            outcome = Outcome(Code.REFUSED, detail=f"left out: {why}"[:200])
-            self.end(host, queued, outcome, End.LEFT_OUT, requests=0)
+        if (unwanted := self._left_out(host, queued)) is not None:
+            self.end(host, queued, unwanted, End.LEFT_OUT, requests=0)
             return None
         origin = origin_of(queued.url)
         if (shut := host.shut_until(origin, now)) is not None:
@@ -86,6 +87,12 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         self.end(host, queued, refusal, End.REFUSED, requests=0)
         return None
 
+    def _left_out(self, host: PageHost, queued: QueuedUrl) -> Outcome | None:
+        """Why it is not to be asked for: somebody's wish, or a budget, which no first address counts against."""
+        if self._rules.leave_out is not None and (why := self._rules.leave_out.why(queued.url, host.name)):
+            return Outcome(Code.REFUSED, detail=f"left out: {why}"[:200])
+        return self.budgets.spent(host, queued.url) if queued.depth else None
+
     # What became of it.
 
     def settled(self, host: PageHost, work: QueuedUrl | RobotsWork, settled: Settled[Understood], now: float) -> None:
@@ -95,6 +102,7 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
             self._learned(host, work.key, settled.outcome, result if isinstance(result, RobotsAnswer) else None, now)
         elif isinstance(result, ReadPage | Ended):
             self.bytes += settled.size
+            self.budgets.count(host, work.url, result.text if isinstance(result, ReadPage) else None)
             self.add(host, result if isinstance(result, Ended) else self._follow(work, result))
         elif isinstance(result, MovedUrl):
             self._discovery.move(work, result)
