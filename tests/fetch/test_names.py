@@ -78,7 +78,7 @@ def test_what_may_not_be_called_is_refused(lines: list[Line], words: str) -> Non
 
 def test_the_proxy_may_be_at_home() -> None:
     async def main() -> list[str]:
-        resolver = GuardedResolver(GuardRules(), "proxy.internal", look_up=lambda *_, **__: found("10.0.0.1"))
+        resolver = GuardedResolver(GuardRules(), {"proxy.internal"}, look_up=lambda *_, **__: found("10.0.0.1"))
         try:
             return [each["host"] for each in await resolver.resolve("proxy.internal", 3128)]
         finally:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import ip_address
@@ -32,7 +32,7 @@ class GuardedResolver(AbstractResolver):
     def __init__(
         self,
         rules: GuardRules,
-        trusted: str | None = None,
+        trusted: Collection[str] = (),
         look_up: LookUp = socket.getaddrinfo,
         clock: Clock | None = None,
     ) -> None:
@@ -40,7 +40,7 @@ class GuardedResolver(AbstractResolver):
         self._next = 0.0  # when the next name may be looked up
         self._known: Shelves[tuple[float, int, list[tuple[Any, ...]]]] = Shelves(REMEMBERED)  # until when, and of which
         self._rules = rules
-        self._trusted = trusted  # the proxy, which whoever runs us has named
+        self._trusted = trusted  # proxies, which whoever runs us has named
         self._look_up = partial(look_up, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
         self._threads = ThreadPoolExecutor(AT_ONCE, "names")
         self._found: Shelves[str] = Shelves(REMEMBERED)
@@ -55,7 +55,7 @@ class GuardedResolver(AbstractResolver):
         else:
             lines = await self._ask(host, port, family)
         found = [_result(host, port, *each) for each in lines]
-        if host != self._trusted:
+        if host not in self._trusted:
             check_addresses([each["host"] for each in found], self._rules)
             self._found.put(host, min((each["host"] for each in found), key=_order))
         return found

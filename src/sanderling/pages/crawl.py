@@ -5,6 +5,7 @@ from math import inf
 from sanderling.clock import Clock
 from sanderling.crawls.folder import failed_line
 from sanderling.crawls.run import FrontierRun
+from sanderling.crawls.session import CrawlSession, Logins
 from sanderling.crawls.sink import LedgerSink
 from sanderling.crawls.source import LedgerWriter
 from sanderling.engine.backlog import Loader
@@ -45,12 +46,14 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         hand_over: HandOver[bytes] | None = None,
     ) -> None:
         """The executor does blocking work in order and one at a time; `hand_over` gets all that ended."""
-        http = transport.http if rules.leave_out is None else rules.leave_out.before(transport.http)
+        http: Sends = transport.http if rules.leave_out is None else rules.leave_out.before(transport.http)
         limiter, memory, ledger = transport.limiter, transport.memory, folder.ledger
         self.rules = rules
         self._executor = executor
         self._hand_over = hand_over
-        self._sink = LedgerSink(folder, executor, hand_over, _row)
+        session = CrawlSession(folder.path, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
+        http = session.sender(http)
+        self._sink = LedgerSink(folder, executor, hand_over, _row, session)
         writer: LedgerWriter = Writer(self._sink, lambda: None, clock, None if hand_over is None else GATHER)
         self._discovery = LinkDiscovery(folder, executor, writer.find)
         # Each try is one request: when the next is due, the engine says.
@@ -59,7 +62,8 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
-        handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
+        self._logins = Logins(rules.hosts, once, follower, memory, clock, self.stop)
+        handler = PageHandler(self._logins, self.permissions, self._discovery, memory, executor, clock)
         if transport.renderer is not None:
             handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
@@ -68,7 +72,10 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         super().__init__(folder, source, engine, loader, limiter, clock)
 
     async def run(self) -> bool:
-        """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete."""
+        """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete.
+
+        Raises LoginError if a host does not let us in.
+        """
         ledger, source = self.folder.ledger, self.source
         if self.folder.state is not FolderState.RESUMED:
             for url in self.folder.plan.seeds:
@@ -80,7 +87,10 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         source.waiting = ledger.counts()[End.WAITING] - sum(each.waiting for each in first)
         source.unread = source.waiting > 0
         after = first[-1].id if source.unread else 0
-        await self.ask_for({each.name: each.waiting for each in first}, self._read_hosts(after))
+        try:
+            await self.ask_for({each.name: each.waiting for each in first}, self._read_hosts(after))
+        finally:
+            await self._logins.close()
         self.counts.subtract(self._sink.unhanded)
         left = source.enough(0) and not self.engine.stopped
         if left:
