@@ -36,6 +36,7 @@ from sanderling.fetch.render import Renderer, RenderError, RenderRules, make_ren
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
+from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.extract import READ_RULES, ReadRules
@@ -61,6 +62,15 @@ class PagesNetwork(Patient):
 
     leave_out: Path | None = None
     """A file of URLs, beginnings of URLs and hosts that are never asked for, one per line."""
+
+    max_per_host: Annotated[int | None, SETTING, Parameter(validator=Number(gte=1))] = None
+    """Pages of one host at most; what is beyond is cut off, and counted."""
+
+    max_per_domain: Annotated[int | None, SETTING, Parameter(validator=Number(gte=1))] = None
+    """Pages at most of all hosts under one registered domain."""
+
+    max_same_text: Annotated[int, SETTING, Parameter(validator=Number(gte=0))] = 200
+    """Addresses of a host that differ in digits and have one text, until those like them are cut off; 0: all."""
 
     render: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
     """Render pages in a browser: those with addresses like https://app.example/*, or auto: those empty without one."""
@@ -149,6 +159,9 @@ class PagesFlags:
             patience=network.patience,
             leave_out=listed,
             reading=self.reading.rules(),
+            max_per_host=network.max_per_host,
+            max_per_domain=network.max_per_domain,
+            max_same_text=network.max_same_text,
             hosts=hosts_in_force.get() or {},
         )
 
@@ -209,6 +222,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     with open_folder(out, plan, resume=resume, clock=SystemClock()) as folder:
         if resume:
             folder.ledger.reopen(End.LEFT)
+            folder.ledger.reopen(End.LEFT_OUT, Code.CANCELLED)  # what a budget cut off, which may be another now
         run_crawl(folder, transport, rules, flags, as_json=json)
 
 
