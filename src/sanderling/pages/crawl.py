@@ -14,6 +14,7 @@ from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.transport import Transport
 from sanderling.ids import host_of
 from sanderling.pages.discovery import LinkDiscovery
+from sanderling.pages.files import FileDownloads
 from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
@@ -59,6 +60,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
         if transport.renderer is not None:
             handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
+        handler.files = FileDownloads(folder.path, rules.files, on_disk=folder.plan.keep != "warc")
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )

@@ -1,6 +1,5 @@
 """What is asked for a URL, and what the reply becomes: the row that is kept, and the links that lead on. Pure."""
 
-import mimetypes
 import re
 import zlib
 from datetime import UTC, datetime
@@ -15,8 +14,9 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
 from sanderling.pages.archive import with_fields
 from sanderling.pages.extract import extract
+from sanderling.pages.files import StoredFile
 from sanderling.pages.folder import Keep
-from sanderling.pages.kinds import ContentKind, kind_of
+from sanderling.pages.kinds import ContentKind, kind_of, suffix_of
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End, Ended, QueuedUrl
@@ -107,10 +107,22 @@ def conditions(queued: QueuedUrl) -> Headers:
 
 
 # By position, since that is how a thread is handed its work.
-def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announced: bool = False) -> ReadPage:  # noqa: FBT001, FBT002
+def read(
+    queued: QueuedUrl,
+    outcome: Outcome,
+    reply: Reply,
+    wall: float,
+    announced: bool = False,  # noqa: FBT001, FBT002
+    file: StoredFile | None = None,
+) -> ReadPage:
     """A reply that is good: what to keep of it. What is `announced` as a sitemap may be a plain list or a feed."""
     row = _row(queued, outcome, reply, wall)
     row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
+    if file is not None:
+        row.bytes, row.detail = file.size, file.why
+        if file.body is not None:
+            row.sha256, row.body_path = file.body.sha256, file.body.path
+        return ReadPage(_ended(queued, outcome, End.FETCHED, row, file.body), (), None)
     kind = kind_of(row.content_type, reply.body)
     if kind is not ContentKind.HTML and (announced or _is_sitemap(reply.body)):
         listed = sitemaps.read(reply.body, reply.url)
@@ -129,7 +141,7 @@ def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
     is_file = ended.body is not None and not ended.body.name  # and no screenshot
     if keep is None or ended.end is not End.FETCHED or is_file or ended.row is None:
         return ended
-    raw = _body_of(reply.body, reply.header("Content-Type"))
+    raw = BodyFile.of(reply.body, suffix_of(reply.header("Content-Type")))
     return msgspec.structs.replace(ended, raw=raw, row=with_fields(ended.row, KeptBody(raw.path, raw.sha256)))
 
 
@@ -251,11 +263,6 @@ def _on_one_line(json: bytes, calls: int) -> bytes:
 
 
 def _file(row: PageRow, data: bytes) -> BodyFile:
-    body = _body_of(data, row.content_type)
+    body = BodyFile.of(data, suffix_of(row.content_type))
     row.sha256, row.body_path = body.sha256, body.path
     return body
-
-
-def _body_of(data: bytes, content_type: str | None) -> BodyFile:
-    media = (content_type or "").partition(";")[0].strip().lower()
-    return BodyFile.of(data, mimetypes.guess_extension(media) or ".bin")

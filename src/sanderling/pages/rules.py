@@ -1,8 +1,9 @@
 """How a crawl of pages goes about it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sanderling.engine.rules import EngineRules
+from sanderling.pages.files import FileRules
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.robots import LONGEST_DELAY
 
@@ -13,5 +14,6 @@ class CrawlRules(EngineRules):
 
     longest_pace: float = LONGEST_DELAY
     max_pages: int | None = None
+    files: FileRules = field(default_factory=FileRules)  # which documents and media are kept
     leave_out: ExcludedUrls | None = None  # decides anew, if there is one, what an earlier run has left out
     robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones
