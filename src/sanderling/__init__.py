@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sanderling.crawls.session import HostSettings
     from sanderling.events.batches import read_batch
     from sanderling.events.handover import hand_to_events
     from sanderling.fetch.client import Client
@@ -39,6 +40,7 @@ __all__ = [
     "CircuitOpen",
     "Client",
     "Code",
+    "HostSettings",
     "Job",
     "JobReply",
     "Limiter",
@@ -64,6 +66,7 @@ _HOMES = {
     "CircuitOpen": "limit",
     "Client": "fetch.client",
     "Code": "outcome",
+    "HostSettings": "crawls.session",
     "Job": "jobs.job",
     "JobReply": "jobs.reply",
     "Limiter": "limit",

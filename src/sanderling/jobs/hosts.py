@@ -64,6 +64,16 @@ class JobHost(BacklogHost[QueuedRequest]):
         return bool(self.in_line)
 
     @property
+    def held(self) -> int:
+        """How many requests are in memory, without those in flight."""
+        return len(self.in_line) + len(self._later or ())
+
+    def drop(self) -> None:
+        """Forget what is in memory, and leave it to the next run."""
+        BacklogHost.drop(self)
+        self.in_line.clear()
+
+    @property
     def is_short(self) -> bool:
         """Whether little is in memory, or less urgent than what is on disk."""
         if not self.on_disk_of:

@@ -1,9 +1,10 @@
 """One run of one job in one folder: the engine, with what is special about jobs."""
 
-from sanderling.apis.auth import Login, OAuth2
+from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
 from sanderling.crawls.run import FrontierRun
+from sanderling.crawls.session import CrawlSession
 from sanderling.crawls.sink import LedgerSink
 from sanderling.crawls.source import LedgerWriter
 from sanderling.engine.backlog import Loader
@@ -57,16 +58,20 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self._scope = scope = frozenset(hosts_of(job))
         self._credentials = make_credentials(job, folder, scope, clock, memory)
         self._functions = JobFunctions(job, folder.arguments, self._credentials, self._watch)
-        writer: LedgerWriter = Writer(LedgerSink(folder, executor), lambda: self._spent.requests, clock)
+        session = CrawlSession(folder.path, transport.hosts, clock)
+        writer: LedgerWriter = Writer(
+            LedgerSink(folder, executor, session=session), lambda: self._spent.requests, clock
+        )
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
         source = JobSource(writer, loader, job, scope, self._spent, rules.patience)
-        tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
+        tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login | FormLogin) else set()
         within = ScopedSender(transport.http, scope | tokens, self._spent)
+        http = session.sender(within)
         # Each try is one request: when the next is due, the engine says.
         if transport.cache is None:
-            fetcher = Fetcher(within, limiter, clock=clock, job=job.name, retry=False)
+            fetcher = Fetcher(http, limiter, clock=clock, job=job.name, retry=False)
         else:
-            fetcher = CachingFetcher(within, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
+            fetcher = CachingFetcher(http, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
         handler = JobHandler(fetcher, within.strays, self._functions, memory, clock, self.stop)
         engine = Engine(source, handler, writer, limiter, clock, rules)
         super().__init__(folder, source, engine, loader, limiter, clock)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from sanderling.crawls.session import HostPatterns
 from sanderling.engine.rules import EngineRules
 from sanderling.pages.files import FileRules
 from sanderling.pages.leave_out import ExcludedUrls
@@ -16,4 +17,5 @@ class CrawlRules(EngineRules):
     max_pages: int | None = None
     files: FileRules = field(default_factory=FileRules)  # which documents and media are kept
     leave_out: ExcludedUrls | None = None  # decides anew, if there is one, what an earlier run has left out
+    hosts: HostPatterns = field(default_factory=dict)  # where to log in; the client has the rest of what is set
     robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones
