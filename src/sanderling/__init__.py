@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sanderling.formats.repo import parse_repo
     from sanderling.ids import host_of
     from sanderling.jobs.job import Job
+    from sanderling.jobs.page import Page
     from sanderling.jobs.reply import JobReply
     from sanderling.jobs.request import Request
     from sanderling.jobs.running import run_job
@@ -47,6 +48,7 @@ __all__ = [
     "LimiterRules",
     "Outcome",
     "PaceRules",
+    "Page",
     "RcaReader",
     "RecordsError",
     "Reply",
@@ -73,6 +75,7 @@ _HOMES = {
     "LimiterRules": "limit",
     "Outcome": "outcome",
     "PaceRules": "limit",
+    "Page": "jobs.page",
     "RcaReader": "formats.rca_reader",
     "RecordsError": "stores.record_source",
     "Reply": "task",

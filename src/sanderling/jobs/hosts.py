@@ -4,11 +4,12 @@ import heapq
 from dataclasses import dataclass, field
 
 from sanderling.engine.backlog import FEW, MOST_HELD, BacklogHost
+from sanderling.pages.hosts import RobotsHost
 from sanderling.stores.frontier_requests import QueuedRequest
 
 
 @dataclass(slots=True, eq=False)
-class JobHost(BacklogHost[QueuedRequest]):
+class JobHost(RobotsHost[QueuedRequest]):
     """What waits for one host: the highest priority first, and the first that was found of each."""
 
     on_disk_of: dict[int, int] = field(default_factory=dict)  # requests in the frontier, by priority; none are left out
