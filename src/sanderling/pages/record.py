@@ -69,6 +69,7 @@ _encode = msgspec.json.Encoder().encode
 # Calls within calls that whoever reads a row may be in. What JSON may nest depends on how many there are: a document at
 # the brink would be kept here, and be too much for somebody else.
 ROOM = 300
+FLAT = 200  # brackets in a document that cannot nest deep enough to matter, which is most of them
 _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
 
 
@@ -253,7 +254,8 @@ def _is_json(row: PageRow, body: bytes) -> bool:
     """Keep JSON as it is, on one line; False if it is none."""
     try:
         plain = body.decode("utf-8-sig").encode()
-        row.json = msgspec.Raw(_on_one_line(plain, ROOM))
+        flat = plain.count(b"[") + plain.count(b"{") <= FLAT
+        row.json = msgspec.Raw(_on_one_line(plain, 0 if flat else ROOM))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         row.detail = f"said to be JSON and is none: {error}"[:200]
         return False
