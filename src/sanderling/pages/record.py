@@ -77,12 +77,16 @@ class _Text(msgspec.Struct):
     text: str | None = None
 
 
+SHORT = 100  # characters of a text that is not compared with others
+
+
 class ReadPage(NamedTuple):
     """What became of a URL, and where it leads; if it is a sitemap, what that lists."""
 
     ended: Ended
     links: tuple[str, ...]
     sitemap: Sitemap | None
+    text: int | None = None  # by which its text is known again, in this process
 
 
 def respelled(queued: QueuedUrl, reply: Reply, *, itself: bool = False) -> str | None:
@@ -135,7 +139,12 @@ def read(
         ended = msgspec.structs.replace(_ended(queued, outcome, End.FETCHED, row), etag=None, modified=None)
         return ReadPage(ended, row.links, listed)
     body, links = _fill(row, reply, kind)
-    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None)
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None, _text_key(row))
+
+
+def _text_key(row: PageRow) -> int | None:
+    """By what the text is known again; None if it is too short to tell pages apart, such as that of an empty shell."""
+    return hash(row.text) if row.text and len(row.text) >= SHORT else None
 
 
 def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
@@ -163,7 +172,7 @@ def read_rendered(queued: QueuedUrl, outcome: Outcome, rendered: RenderedPage, w
     if rendered.screenshot is not None:
         body = BodyFile.of(rendered.screenshot, ".png", f"{SCREENSHOTS}/{queued.id}.png")
         row.screenshot = body.path
-    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), row.links, None)
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), row.links, None, _text_key(row))
 
 
 def text_of(ended: Ended) -> str:
