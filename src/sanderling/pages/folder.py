@@ -18,6 +18,7 @@ from sanderling.pages import earlier, parquet
 from sanderling.pages.archive import PageArchive, write_index
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import PAGES, PageRows, whole_rows
+from sanderling.pages.sitemaps import is_sitemap
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
@@ -94,9 +95,12 @@ class CrawlFolder(LedgerFolder[Frontier]):
         del requests  # nobody counts them
         follow = list(found)
         for each in ended:
-            if each.end is End.UNCHANGED and each.depth < self.plan.depth:
+            if each.end is End.UNCHANGED:
+                depth = min(each.depth + 1, self.plan.depth)
                 links = self.ledger.remembered_links(each.url)
-                follow.extend(FoundUrl(link, host_of(link), each.depth + 1) for link in links)
+                follow.extend(
+                    FoundUrl(link, host_of(link), depth) for link in links if depth > each.depth or is_sitemap(link)
+                )
         return self.ledger.commit(ended, follow, self.rows.write(ended), again)
 
     # By position, since that is how a thread is handed its work.

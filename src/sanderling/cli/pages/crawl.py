@@ -40,6 +40,7 @@ from sanderling.observe.report import Report
 from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
+from sanderling.pages.extract import READ_RULES, ReadRules
 from sanderling.pages.files import FileRules
 from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.leave_out import ExcludedUrls
@@ -122,6 +123,31 @@ class PagesNetwork(Patient):
 USUAL = PagesNetwork()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagesReading:
+    """How much of a page is read. What is cut off is said in the `detail` of its row."""
+
+    max_html_bytes: Annotated[int, SETTING, Parameter(validator=Number(gte=1024))] = READ_RULES.html_bytes
+    """Bytes of an HTML page to read at most."""
+
+    max_tags: Annotated[int, SETTING, Parameter(validator=Number(gte=100))] = READ_RULES.tags
+    """Tags of an HTML page to read at most."""
+
+    max_links: Annotated[int, SETTING, Parameter(validator=Number(gte=1))] = READ_RULES.links
+    """Links of an HTML page to keep and follow at most."""
+
+    keep_noindex: Annotated[bool, SETTING] = False
+    """Keep what pages say that ask not to be indexed."""
+
+    def rules(self) -> ReadRules:
+        """The rules that go with the settings."""
+        return ReadRules(self.max_html_bytes, self.max_tags, self.max_links, self.keep_noindex)
+
+
+WHOLE = PagesReading()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesFlags:
     """The flags of a crawl, beside those that say what to crawl."""
@@ -129,6 +155,7 @@ class PagesFlags:
     network: PagesNetwork = USUAL
     onward: Onward = NOWHERE
     options: Options = BOUNDED
+    reading: PagesReading = WHOLE
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
 
@@ -153,6 +180,7 @@ class PagesFlags:
             patience=network.patience,
             leave_out=listed,
             files=network.file_rules(),
+            reading=self.reading.rules(),
             max_per_host=network.max_per_host,
             max_per_domain=network.max_per_domain,
             max_same_text=network.max_same_text,
@@ -200,6 +228,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
+    reading: PagesReading = WHOLE,
 ) -> None:
     """Crawl what the flags say, into a folder."""
     onward.check()
@@ -208,7 +237,9 @@ def crawl(  # noqa: PLR0913 - a flag each
     plan = _plan(urls, seeds, allow, depth, keep)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
-    flags = PagesFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
+    flags = PagesFlags(
+        network=network, onward=onward, options=options, reading=reading, max_pages=max_pages, parquet=parquet
+    )
     transport, rules = network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock()) as folder:
         if resume:
