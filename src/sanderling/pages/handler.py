@@ -118,7 +118,7 @@ class PageHandler:
         if file is None:
             read = await self._reader.read(queued, outcome, reply, wall, announced=announced)
         else:
-            read = record.read(queued, outcome, reply, wall, file=file)
+            read = record.read_file(queued, outcome, reply, wall, file)
         if rendering is not None and rendering.rules.auto and rendering.renders(reply):
             text = record.text_of(read.ended)
             if needs_scripts(text, reply.body):

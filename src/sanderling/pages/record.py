@@ -126,16 +126,10 @@ def read(
     wall: float,
     announced: bool = False,  # noqa: FBT001, FBT002
     rules: ReadRules = READ_RULES,
-    file: StoredFile | None = None,
 ) -> ReadPage:
     """A reply that is good: what to keep of it. What is `announced` as a sitemap may be a plain list or a feed."""
     row = _row(queued, outcome, reply, wall)
     row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
-    if file is not None:
-        row.bytes, row.detail = file.size, file.why
-        if file.body is not None:
-            row.sha256, row.body_path = file.body.sha256, file.body.path
-        return ReadPage(_ended(queued, outcome, End.FETCHED, row, file.body), (), None)
     kind = kind_of(row.content_type, reply.body)
     if kind is not ContentKind.HTML and (announced or _is_sitemap(reply.body)):
         listed = sitemaps.read(reply.body, reply.url)
@@ -152,6 +146,16 @@ def read(
 def _text_key(row: PageRow) -> int | None:
     """By what the text is known again; None if it is too short to tell pages apart, such as that of an empty shell."""
     return hash(row.text) if row.text and len(row.text) >= SHORT else None
+
+
+def read_file(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, file: StoredFile) -> ReadPage:
+    """A file that went to disk as it came, or that is not kept."""
+    row = _row(queued, outcome, reply, wall)
+    row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
+    row.bytes, row.detail = file.size, file.why
+    if file.body is not None:
+        row.sha256, row.body_path = file.body.sha256, file.body.path
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, file.body), (), None)
 
 
 def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
