@@ -1140,6 +1140,9 @@ static void
 resolve(Writer *writer, Slice href)
 {
     writer->url.n = 0;
+    if (writer->failed) {
+        return;
+    }
     PyObject *given = PyUnicode_DecodeUTF8(href.p, href.n, "strict");
     PyObject *made = given == NULL ? NULL : PyObject_CallOneArg(writer->absolute, given);
     Py_XDECREF(given);

@@ -555,6 +555,9 @@ add_usual(Buffer *to, Slice text, bool in_attribute)
 static int
 add_by_python(Buffer *to, Slice text, PyObject *function)
 {
+    if (PyErr_Occurred()) { /* memory was short just before */
+        return 0;
+    }
     PyObject *given = PyUnicode_DecodeUTF8(text.p, text.n, "strict");
     PyObject *made = given == NULL ? NULL : PyObject_CallOneArg(function, given);
     Py_XDECREF(given);
