@@ -1,7 +1,7 @@
 """One run of a crawl in its folder: the engine with the crawl's source, and the function that people call."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
@@ -41,12 +41,12 @@ class FrontierRun(Generic[F, S]):
         """Ask until nothing waits, as much was asked as is wanted, or it was stopped; whether all is decided."""
         raise NotImplementedError
 
-    async def ask_for(self, waiting: Mapping[Any, int]) -> None:
-        """Ask for what waits, by host, and for all that it leads to."""
+    async def ask_for(self, waiting: Mapping[Any, int], *beside: Coroutine[Any, Any, object]) -> None:
+        """Ask for what waits, by host, and for all that it leads to; `beside` run meanwhile."""
         self.folder.ledger.clear_aside()
         for name, number in waiting.items():
             self.source.add_waiting(name, number)
-        await self.engine.run(self._loader.run(self._loaded))
+        await self.engine.run(self._loader.run(self._loaded), *beside)
 
     def _loaded(self, hosts: list[Any]) -> None:
         self.engine.wake(hosts)

@@ -1,5 +1,8 @@
 """One crawl of one folder: the engine, with what is special about documents."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 from sanderling.clock import Clock
 from sanderling.crawls.folder import failed_line
 from sanderling.crawls.run import FrontierRun
@@ -20,6 +23,7 @@ from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
+from sanderling.pages.visiting import AT_ONCE, Visiting
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End, Ended, QueuedUrl, failed_as
 
@@ -46,6 +50,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self.rules = rules
         self._executor = executor
         self._hand_over = hand_over
+        self._visiting = folder.visiting if rules.visits is not None else None
         self._sink = LedgerSink(folder, executor, hand_over, _row)
         writer: LedgerWriter = Writer(self._sink, lambda: None, clock, None if hand_over is None else GATHER)
         self._discovery = LinkDiscovery(folder, executor, writer.find)
@@ -54,6 +59,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self.permissions = Permissions(follower, ledger, executor, memory, clock, rules.robots_held)
         loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
+        source.visiting = self._visiting is not None
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
@@ -69,13 +75,27 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
                 self._discovery.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
-        await self.ask_for(ledger.waiting())
+        await self.ask_for(ledger.waiting(), *self._beside())
         self.counts.subtract(self._sink.unhanded)
         left = source.enough(0) and not self.engine.stopped
         if left:
             self.counts[End.LEFT] += await self._executor(ledger.leave)
         unasked = source.set_aside or source.found_late or self._sink.unhanded
-        return (left or not self.engine.stopped) and not unasked
+        # Whoever visits pages goes on until somebody stops it.
+        ended = not self.engine.stopped or (self._visiting is not None and not self.waiting)
+        return (left or ended) and not unasked
+
+    def _beside(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        return () if self._visiting is None else (self._visit(self._visiting),)
+
+    async def _visit(self, visiting: Visiting) -> None:
+        """Have what is due asked for again, now and then, until it is cancelled."""
+        while True:
+            await self.clock.sleep(await self._executor(visiting.pause, self.clock.wall()))
+            # What waits already comes first: a slow host must not gather all of its pages in memory.
+            if self.source.waiting < AT_ONCE:
+                due = await self._executor(visiting.take, self.clock.wall())
+                self.engine.wake([self.source.visit(each) for each in due])
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""

@@ -115,6 +115,10 @@ class LinkDiscovery:
                 _count(self._nested, moved.target, self._nested[queued.url])
             self.offer(moved.target, host, queued.depth)
 
+    def forget_move(self, url: str) -> None:
+        """The URL is asked for again: where it led may not be where it leads."""
+        self._moves.pop(url, None)
+
     def ended(self, url: str) -> None:
         """The URL is decided."""
         self._hops.pop(url, None)

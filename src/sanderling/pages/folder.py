@@ -6,6 +6,7 @@ What would mix two crawls is refused, with what to do instead.
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -16,10 +17,12 @@ from sanderling.ids import host_of
 from sanderling.pages import earlier, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import PAGES, PageRows, whole_rows
+from sanderling.pages.revisits import VisitRules
+from sanderling.pages.visiting import Visiting
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
-from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
+from sanderling.stores.frontier_visits import VisitedFrontier
 from sanderling.stores.rows_file import reaches
 
 
@@ -39,10 +42,12 @@ class FolderState(Enum):
     AGAIN = "again"  # crawled before, to the end
 
 
-class CrawlFolder(LedgerFolder[Frontier]):
+class CrawlFolder(LedgerFolder[VisitedFrontier]):
     """A folder that one run holds alone, from `open` to the end of its `with` block."""
 
-    def __init__(self, path: Path, lock: Lock, ledger: Frontier) -> None:
+    def __init__(
+        self, path: Path, lock: Lock, ledger: VisitedFrontier, visits: VisitRules | None = None, wall: float = 0.0
+    ) -> None:
         super().__init__(path, lock, ledger)
         self.plan = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
         if ledger.known:
@@ -51,17 +56,26 @@ class CrawlFolder(LedgerFolder[Frontier]):
             self.state = FolderState.NEW if ledger.meta.crawl == 1 else FolderState.AGAIN
         self.put_back = 0  # URLs to be asked for once more, because their rows were lost
         self.rows: PageRows = self._reconciled()
+        # Whoever goes on with pages that are visited adds to what their visits have taught.
+        noted = visits is not None or ledger.meta.visited
+        self.visiting = Visiting(ledger, visits or VisitRules(), wall) if noted else None
 
     @classmethod
-    def open(cls, path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float) -> Self:
-        """Begin a run of `plan`, or with `resume` of whatever the folder holds. FolderError says why not."""
+    def open(
+        cls, path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: VisitRules | None = None
+    ) -> Self:
+        """Begin a run of `plan`, or with `resume` of whatever the folder holds. FolderError says why not.
+
+        With `visits`, a crawl that is finished is not begun anew: its pages are visited when they are due.
+        """
         if plan is None and not resume:
             raise ValueError("neither a plan nor anything to resume")
         with plainly(path):
             _check_place(path, resume=resume)
             if plan is not None:
                 path.mkdir(parents=True, exist_ok=True)
-            return cls.hold(path, lambda: _open_ledger(path, plan, resume=resume, wall=wall))
+            opens = partial(_open_ledger, path, plan, resume=resume, wall=wall, visits=visits is not None)
+            return cls.hold(path, opens, visits, wall)
 
     @property
     def crawl(self) -> int:
@@ -88,7 +102,10 @@ class CrawlFolder(LedgerFolder[Frontier]):
             if each.end is End.UNCHANGED and each.depth < self.plan.depth:
                 links = self.ledger.remembered_links(each.url)
                 follow.extend(FoundUrl(link, host_of(link), each.depth + 1) for link in links)
-        return self.ledger.commit(ended, follow, self.rows.write(ended), again)
+        if self.visiting is None:
+            return self.ledger.commit(ended, follow, self.rows.write(ended), again)
+        kept, visits = self.visiting.settle(ended)
+        return self.ledger.commit_visits(ended, follow, self.rows.write(kept), again, visits)
 
     # By position, since that is how a thread is handed its work.
     def finish(self, wall: float, complete: bool, parquet_too: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -106,11 +123,14 @@ class CrawlFolder(LedgerFolder[Frontier]):
         path, watermark = self.path / PAGES, self.ledger.meta.watermark
         if reaches(path, watermark):
             return PageRows(self.path, watermark)
-        ends = self.ledger.ends()
-        length = whole_rows(path, ends)
+        ends, versions = self.ledger.ends(), self.ledger.versions()
+        length = whole_rows(path, ends, versions)
         rows = PageRows(self.path, length)
-        lost = (number for number, end in enumerate(ends) if end in KEPT)  # those that were found are cleared
-        self.put_back = self.ledger.put_back(lost, length)
+        # Those that were found are cleared.
+        lost = [number for number, end in enumerate(ends) if end in KEPT and number not in versions]
+        lacking = {number: left for number, left in versions.items() if left}
+        self.ledger.lose_versions(dict.fromkeys(lost, 1) | lacking)
+        self.put_back = self.ledger.put_back([*lost, *lacking], length)
         return rows
 
     def __repr__(self) -> str:
@@ -125,15 +145,15 @@ def _check_place(path: Path, *, resume: bool) -> None:
     check_empty(path, LEDGER, NEXT)
 
 
-def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float) -> Frontier:
+def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: bool) -> VisitedFrontier:
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
     if not (path / LEDGER).exists():
         _take(earlier.begin(path, FrontierMeta(plan=msgspec.json.encode(plan).decode(), started=wall)))
-        return Frontier(path / LEDGER)
-    ledger = Frontier(path / LEDGER)
+        return VisitedFrontier(path / LEDGER)
+    ledger = VisitedFrontier(path / LEDGER)
     try:
-        goes_on = _goes_on(ledger, path, plan, resume=resume)
+        goes_on = _goes_on(ledger, path, plan, resume=resume, visits=visits)
     except BaseException:
         ledger.close()
         raise
@@ -143,10 +163,10 @@ def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: floa
     if (path / f"{LEDGER}-wal").exists():
         raise FolderError(f"{path / LEDGER} is in use by another program, so it cannot be moved. Try again later.")
     _take(earlier.begin(path, earlier.again(ledger.meta, wall)))
-    return Frontier(path / LEDGER)
+    return VisitedFrontier(path / LEDGER)
 
 
-def _goes_on(ledger: Frontier, path: Path, plan: CrawlPlan | None, *, resume: bool) -> bool:
+def _goes_on(ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, resume: bool, visits: bool) -> bool:
     """Whether the crawl that is there is gone on with; False if it is finished and a new one is due."""
     found = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
     if plan is not None and (differences := _differences(plan, found)):
@@ -155,7 +175,7 @@ def _goes_on(ledger: Frontier, path: Path, plan: CrawlPlan | None, *, resume: bo
         raise FolderError(
             f"{path} holds {which} crawl of another plan: {differences}. Choose another folder, use that plan{advice}."
         )
-    if not ledger.meta.finished:
+    if not ledger.meta.finished or visits:
         return True
     counts = ledger.counts()
     if resume and not counts[End.FAILED] + counts[End.LEFT]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sanderling.engine.rules import EngineRules
 from sanderling.pages.leave_out import ExcludedUrls
+from sanderling.pages.revisits import VisitRules
 from sanderling.pages.robots import LONGEST_DELAY
 
 
@@ -14,4 +15,5 @@ class CrawlRules(EngineRules):
     longest_pace: float = LONGEST_DELAY
     max_pages: int | None = None
     leave_out: ExcludedUrls | None = None  # decides anew, if there is one, what an earlier run has left out
+    visits: VisitRules | None = None  # pages are visited again, until somebody stops it
     robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones

@@ -20,6 +20,7 @@ from sanderling.pages.robots import Robots
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import origin_of
 from sanderling.stores.frontier_rows import End, Ended, HostNote, QueuedUrl
+from sanderling.stores.frontier_visits import DueVisit
 
 
 class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
@@ -39,8 +40,28 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         self._permissions = permissions
         self._limiter = limiter
         self._rules = rules
+        self.visiting = False  # whether pages are visited again, so that there is always more to come
 
     # What is next.
+
+    @property
+    def loading(self) -> bool:
+        """Whether something is on its way from disk, or will be due."""
+        return self.visiting or super().loading
+
+    def drain(self) -> None:
+        """Ask for what is known, and leave what is found from now on, and what is due then, to the next run."""
+        self.visiting = False
+        super().drain()
+
+    def visit(self, due: DueVisit) -> PageHost:
+        """A page is due again; its host."""
+        host, queued = self.host(due.queued.host), due.queued
+        self.counts[due.was] -= 1
+        self._discovery.forget_move(queued.url)
+        self._wait(host, 1)
+        host.line_up(queued)
+        return host
 
     def enough(self, inflight: int) -> bool:
         """Whether as many pages as were wanted are fetched, or about to be."""

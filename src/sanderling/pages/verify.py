@@ -10,6 +10,7 @@ from sanderling.pages import parquet
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import PAGES
 from sanderling.stores.durable import FolderError
+from sanderling.stores.frontier_reading import versions
 from sanderling.stores.frontier_rows import KEPT
 
 _BODY = re.compile(r"bodies/([0-9a-f]{2})/\1[0-9a-f]{62}(\.[\w+-]{1,16})?", re.ASCII)
@@ -33,7 +34,9 @@ def verify(folder: Path) -> CrawlProof:
             proof.say(f"{where}: {path} is not there")
 
     def look(found: LedgerInspection) -> None:
-        proof.rows = found.check_rows(folder / PAGES, found.meta.watermark, KEPT, found.differs, check_path)
+        proof.rows = found.check_rows(
+            folder / PAGES, found.meta.watermark, KEPT, found.differs, check_path, versions(found.db)
+        )
         _check_bodies(root, proof)
         if found.meta.closed:
             _check_parquet(folder, found.check_failures(), proof)

@@ -20,7 +20,7 @@ from sanderling.stores.frontier_rows import End, Ended
 from sanderling.stores.sqlite_file import transaction, version_of
 
 # 2: URLs may be left out. 3: partitions of hosts, URLs that wait since they failed, ids with gaps. 4: requests of jobs.
-VERSION = 4
+VERSION = 5
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases
 
 # Bytes of blake2b that stand for a URL. At a billion URLs of one host two would be taken for one with a probability
@@ -79,6 +79,13 @@ REQUESTS = (
         host INTEGER NOT NULL, priority INTEGER NOT NULL, id INTEGER NOT NULL,
         PRIMARY KEY (host, priority, id)) WITHOUT ROWID""",
 )
+# When each page is due again, in seconds since 1970, and what its visits have taught (`frontier_visits.py`).
+VISITS = (
+    """CREATE TABLE visit (
+        id INTEGER PRIMARY KEY, due REAL NOT NULL, seen REAL NOT NULL, shape REAL NOT NULL, exposure REAL NOT NULL,
+        visits INTEGER NOT NULL, changes INTEGER NOT NULL, rows INTEGER NOT NULL, content BLOB)""",
+    "CREATE INDEX visit_due ON visit (due)",
+)
 
 
 class FrontierMeta(msgspec.Struct, frozen=True):
@@ -98,6 +105,7 @@ class FrontierMeta(msgspec.Struct, frozen=True):
     requests: int = 0  # of a job: requests that were sent
     records: int = 0  # of a job: rows up to the watermark
     checksum: int = 0  # of a job: CRC-32 of the rows up to the watermark
+    visited: bool = False  # pages are visited again: a URL may have more rows than one
 
 
 def key_of(url: str) -> bytes:
@@ -115,7 +123,7 @@ def create(path: Path, meta: FrontierMeta, earlier: Path | None = None) -> None:
             if earlier is not None:
                 db.execute("ATTACH ? AS earlier", (str(earlier),))
             db.execute("BEGIN")
-            for statement in (*TABLES, *AGAIN, *REQUESTS):
+            for statement in (*TABLES, *AGAIN, *REQUESTS, *VISITS):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {VERSION}")
             if earlier is not None:
@@ -246,7 +254,14 @@ def _add_requests(db: sqlite3.Connection) -> None:
             db.execute(statement)
 
 
-UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests}
+def _add_visits(db: sqlite3.Connection) -> None:
+    """From 4 to 5."""
+    with _at_once(db, 5):
+        for statement in VISITS:
+            db.execute(statement)
+
+
+UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests, 4: _add_visits}
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
+from sanderling.cli.times import read_age
 from sanderling.clock import Clock, SystemClock
 from sanderling.crawls.run import http_rules
 from sanderling.engine.handover import HandOverError
@@ -39,6 +40,7 @@ from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
 from sanderling.pages.report import PagesFacts, report_crawl
+from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import CrawlScope, UrlError, normalise, read_seeds
 from sanderling.stores.durable import FolderError
@@ -78,6 +80,25 @@ class PagesFlags:
     options: Options = BOUNDED
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
+    every: str | None = None
+    visits: int | None = None
+
+    @property
+    def visit_rules(self) -> VisitRules | None:
+        """How often pages are visited again; None if they are not. Raises CommandError."""
+        if self.every is None:
+            if self.visits is not None:
+                raise CommandError("--visits says how many second visits are made a day: it needs --every auto", code=2)
+            return None
+        if self.max_pages is not None:
+            raise CommandError("--every goes on without end: it cannot be had with --max-pages", code=2)
+        if self.every == "auto":
+            return VisitRules(a_day=self.visits)
+        shortest, _, longest = self.every.partition("-")
+        ages = read_age("--every", shortest), read_age("--every", longest or shortest)
+        if ages[0] > ages[1]:
+            raise CommandError(f"--every is {self.every!r}, expected the shorter interval first, as 1h-30d", code=2)
+        return VisitRules(*ages, self.visits)
 
     @property
     def writes_parquet(self) -> bool:
@@ -94,13 +115,21 @@ class PagesFlags:
         network = self.network
         listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, ExcludedUrls.read)
         per_host = connections_for(network.most(RPS))
-        return CrawlRules(per_host=per_host, max_pages=self.max_pages, patience=network.patience, leave_out=listed)
+        return CrawlRules(
+            per_host=per_host,
+            max_pages=self.max_pages,
+            patience=network.patience,
+            leave_out=listed,
+            visits=self.visit_rules,
+        )
 
     def again(self, folder: CrawlFolder) -> str:
         """The command that goes on with this crawl; what to crawl is in the folder. A limit reached is left out."""
         limit = None if folder.ledger.counts()[End.LEFT] else self.max_pages
         flags = ["--no-parquet"] if self.parquet is False else []
         flags += [] if limit is None else ["--max-pages", str(limit)]
+        flags += [] if self.every is None else ["--every", self.every]
+        flags += [] if self.visits is None else ["--visits", str(self.visits)]
         return again("pages crawl", "--resume", "--out", folder.path, *flags, self.network, self.onward, self.options)
 
 
@@ -125,6 +154,20 @@ def crawl(  # noqa: PLR0913 - a flag each
     resume: Annotated[
         bool, Parameter(negative=(), help="Go on with what the folder holds; the addresses need not be given again.")
     ] = False,
+    every: Annotated[
+        str | None,
+        Parameter(
+            help="Go on, and visit each page again: auto, when it is likely to have changed; 1d, as often as that; "
+            "6h-14d, the former within these bounds (auto is 1h-30d)."
+        ),
+    ] = None,
+    visits: Annotated[
+        int | None,
+        Parameter(
+            validator=Number(gte=1),
+            help="Second visits a day at most; by default as many as visit each page once a week on average.",
+        ),
+    ] = None,
     parquet: Annotated[
         bool | None,
         Parameter(help="Write Parquet files beside the JSON lines at the end; by default if pyarrow is installed."),
@@ -141,9 +184,17 @@ def crawl(  # noqa: PLR0913 - a flag each
     plan = _plan(urls, seeds, allow, depth)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
-    flags = PagesFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
+    flags = PagesFlags(
+        network=network,
+        onward=onward,
+        options=options,
+        max_pages=max_pages,
+        parquet=parquet,
+        every=every,
+        visits=visits,
+    )
     transport, rules = network.transport(), flags.rules()
-    with open_folder(out, plan, resume=resume, clock=SystemClock()) as folder:
+    with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
         if resume:
             folder.ledger.reopen(End.LEFT)
         run_crawl(folder, transport, rules, flags, as_json=json)
@@ -194,7 +245,8 @@ async def crawl_folder(
             )
             ran = await run_system(crawl, shell)
             await executor(folder.finish, clock.wall(), ran.complete, flags.writes_parquet)
-    return replace(ran, notes=onward.words(feed))
+    visited = () if folder.visiting is None else folder.visiting.words()
+    return replace(ran, notes=(*visited, *onward.words(feed)))
 
 
 def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> CrawlPlan | None:
@@ -213,10 +265,12 @@ def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], dep
 
 
 @contextmanager
-def open_folder(out: Path, plan: CrawlPlan | None, *, resume: bool, clock: Clock) -> Iterator[CrawlFolder]:
+def open_folder(
+    out: Path, plan: CrawlPlan | None, *, resume: bool, clock: Clock, visits: VisitRules | None = None
+) -> Iterator[CrawlFolder]:
     """The folder, for as long as it is worked in; a CommandError if it is not one to work in."""
     try:
-        folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall())
+        folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall(), visits=visits)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
     with folder:
