@@ -43,8 +43,15 @@ class Report:
         sys.exit(0 if all(bar.ok for bar in self.bars) else 1)
 
 
-def arguments() -> argparse.Namespace:
-    """The command line that all benchmarks share."""
+_numbers: dict[str, tuple[int, str]] = {}  # flags of the benchmark that runs
+
+
+def arguments(name: str = "", default: int = 0, what: str = "") -> argparse.Namespace:
+    """The command line that all benchmarks share, and a number that this one has beside it."""
+    if name:
+        _numbers[name] = default, what
     parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    for flag, (number, means) in _numbers.items():
+        parser.add_argument(f"--{flag}", type=int, default=number, help=means)
     parser.add_argument("--json", action="store_true", help="end with one line of JSON for machines")
     return parser.parse_args()

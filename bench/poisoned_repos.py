@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tests" / "repos"))  # where the world is that the
 
 from bad_fleet import CASES, DEAD, REFUSED, BadRun, crawl_case
 
-from sanderling.apis.atproto import PERMANENT, Category
+from sanderling.apis.atproto import PERMANENT, AtprotoCategory
 
 ABOUT = 30  # repos of a good host
 SEEDS = 2
@@ -27,7 +27,7 @@ def throttled(table: Table, folder: Path, seed: int) -> None:
     for case, run, alone in crawl_all(folder, seed, THROTTLED):
         what = "repos, throttled"
         table.judge(
-            f"{case}: {show(run, alone)}, {run.listed.get(Category.RATE_LIMITED, 0)} listed as rate limited",
+            f"{case}: {show(run, alone)}, {run.listed.get(AtprotoCategory.RATE_LIMITED, 0)} listed as rate limited",
             *usual_bars(what, run, alone),
             at_most(
                 f"{what}: repos that are not listed as rate limited", 0, REFUSED - run.listed.get("rate_limited", 0)

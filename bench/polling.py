@@ -30,7 +30,7 @@ from sanderling.executor import in_threads
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.polling.adaptive import Adapter
-from sanderling.polling.measures import Measures
+from sanderling.polling.measures import PollingMeasures
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.target_sync import TargetSync
 from sanderling.stores.polling import Query
@@ -96,7 +96,7 @@ class _Server:
 class _Listening:
     """Notes how late accelerated runs were, and passes everything on."""
 
-    def __init__(self, measures: Measures, late: list[float]) -> None:
+    def __init__(self, measures: PollingMeasures, late: list[float]) -> None:
         self._measures = measures
         self._late = late
 
@@ -176,7 +176,7 @@ async def scale(report: Report) -> None:
         store = await open_sqlite_polling(Path(folder) / "polling.db", described.schema, EVENT, in_threads(disk))
         await _fill(store, clock)
         schedule = Schedule(lambda _: "host", Random(1))
-        sync = TargetSync(store, schedule, Adapter(), Measures((), (), clock), clock, lambda: None)
+        sync = TargetSync(store, schedule, Adapter(), PollingMeasures((), (), clock), clock, lambda: None)
         await _play(sync, schedule, clock, 15)  # until what is loaded and what is let go are in balance
         began, spent = time.perf_counter(), time.process_time()
         ran = await _play(sync, schedule, clock, STEPS)

@@ -111,12 +111,12 @@ def crawl(dids: str, out: str) -> Numbers:
 
 def replay(segment: str, database: str) -> Numbers:
     """Seconds of CPU and of the wall to load a segment into chDB, once that is loaded itself."""
-    from sanderling.repos.replay import Replay, ReplayRules  # noqa: PLC0415 - an extra
+    from sanderling.repos.replay import ReplayRules, RepoReplay  # noqa: PLC0415 - an extra
     from sanderling.repos.replay_clickhouse import ClickhouseSink  # noqa: PLC0415 - an extra
     from sanderling.stores.clickhouse import open_clickhouse  # noqa: PLC0415
 
     with closing(open_clickhouse(f"chdb:{database}")) as store:
-        run = Replay(ClickhouseSink(store), _fail, rules=ReplayRules(threads=1))
+        run = RepoReplay(ClickhouseSink(store), _fail, rules=ReplayRules(threads=1))
         cpu, wall = time.process_time(), time.monotonic()
         done = run.run([Path(segment)])
         cpu, wall = time.process_time() - cpu, time.monotonic() - wall

@@ -7,7 +7,7 @@ import msgspec
 
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.envelopes import read_envelope
-from sanderling.events.measures import Measures
+from sanderling.events.measures import EventMeasures
 from sanderling.events.rows import Arrival, ProcessedBatch, process_batch
 from sanderling.observe.alerts import Alert
 from sanderling.testing import FakeClock
@@ -69,7 +69,7 @@ def mixed() -> ProcessedBatch:
     return digested([*posts, error("RATE_LIMITED"), error("?"), 5])
 
 
-def process_a_little(seen: Measures, clock: FakeClock) -> None:
+def process_a_little(seen: EventMeasures, clock: FakeClock) -> None:
     """What a consumer says about five messages: two are kept, one was, one waits, one is buried; a sixth is in hand."""
     for _ in range(6):
         seen.received()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from sanderling.engine.host_report import Standing, report_host
+from sanderling.engine.host_report import EngineStanding, report_host
 from sanderling.engine.limiter_metrics import limiter_metrics
 from sanderling.events.lately import Lately, Minute, ShortError
 from sanderling.events.modes import Modes
@@ -24,11 +24,11 @@ from sanderling.observe.metrics import Metrics, report_metrics
 from sanderling.observe.report import AnyReport, HostReport, Process, Report
 from sanderling.pages.report import PagesFacts, report_pages
 from sanderling.polling.measures import Late
-from sanderling.polling.report import Live, Next, PollingFacts, ShortChange, SubscriberReport, report_polling
+from sanderling.polling.report import LiveTargets, Next, PollingFacts, ShortChange, SubscriberReport, report_polling
 from sanderling.repos.report import ReposFacts, report_repos
 from sanderling.sequence.report import SequenceFacts, WorkerDecision, report_sequence
 from sanderling.stores.status_file import read_status, write_status
-from sanderling.web.house import KINDS, Found, Reader
+from sanderling.web.house import KINDS, Found, HouseReader
 
 WALL = 1_800_000_100.0
 PROCESS = Process(pid=4711, started=WALL - 100, wall=WALL)
@@ -100,10 +100,10 @@ def host(
     return report_host(replace(VIEW, host=name, **view), waiting, trouble, aside=aside)
 
 
-def standing(*hosts: HostReport, process: dict[str, Any] | None = None, **changes: Any) -> Standing:  # noqa: ANN401
+def standing(*hosts: HostReport, process: dict[str, Any] | None = None, **changes: Any) -> EngineStanding:  # noqa: ANN401
     """Of a process that asks these hosts."""
     asked, refused = sum(each.requests for each in hosts), sum(each.refused for each in hosts)
-    at = Standing(msgspec.structs.replace(PROCESS, **(process or {})), hosts, asked, refused)
+    at = EngineStanding(msgspec.structs.replace(PROCESS, **(process or {})), hosts, asked, refused)
     return at._replace(**changes)
 
 
@@ -267,7 +267,7 @@ POLLING_FACTS = PollingFacts(
     ),
     store_trouble="",
     problems=("scheduler.burst is 'many', expected a whole number from 1 up",),
-    accelerated=(Live(kind="race", id="be0e8021", interval=0.2, left=21.5, late=0.002),),
+    accelerated=(LiveTargets(kind="race", id="be0e8021", interval=0.2, left=21.5, late=0.002),),
     recent=(
         ShortChange(seq=1067, at=WALL - 1, op="insert", table="laps", key="lap-60", fields=()),
         ShortChange(seq=1068, at=WALL - 0.8, op="update", table="races", key="be0e8021", fields=("end", "valid")),
@@ -326,16 +326,16 @@ ALL: dict[str, AnyReport] = {
 }
 
 
-def events(at: Standing | None = None, **changes: Any) -> Report[EventsFacts]:  # noqa: ANN401 - see `changed`
+def events(at: EngineStanding | None = None, **changes: Any) -> Report[EventsFacts]:  # noqa: ANN401 - see `changed`
     """The same with some changes; so below."""
     return changed(EVENTS, **changes) if at is None else report_events(_with(EVENTS_FACTS, changes), at)
 
 
-def polling(at: Standing | None = None, **changes: Any) -> Report[PollingFacts]:  # noqa: ANN401
+def polling(at: EngineStanding | None = None, **changes: Any) -> Report[PollingFacts]:  # noqa: ANN401
     return changed(POLLING, **changes) if at is None else report_polling(_with(POLLING_FACTS, changes), at)
 
 
-def sequence(at: Standing | None = None, **changes: Any) -> Report[SequenceFacts]:  # noqa: ANN401
+def sequence(at: EngineStanding | None = None, **changes: Any) -> Report[SequenceFacts]:  # noqa: ANN401
     return changed(SEQUENCE, **changes) if at is None else report_sequence(_with(SEQUENCE_FACTS, changes), at)
 
 
@@ -366,7 +366,7 @@ def many_hosts(number: int) -> Report[PagesFacts]:
 def found(report: AnyReport, home: Path, at: float = WALL) -> Found:
     """A report as it is read from a home."""
     put(home / report.system, report, at)
-    return next(each for each in Reader(home).read() if each.name == report.system)
+    return next(each for each in HouseReader(home).read() if each.name == report.system)
 
 
 def histogram_of(bounds: Sequence[float], *values: float) -> Histogram:

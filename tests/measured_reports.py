@@ -18,16 +18,14 @@ from known_reports import (
 )
 
 from sanderling.apis.numbered import Status
-from sanderling.events.measures import Measures as EventsMeasures
+from sanderling.events.measures import EventMeasures as EventsMeasures
 from sanderling.events.report import report_events
 from sanderling.observe.report import AnyReport
-from sanderling.polling.measures import Measures as PollingMeasures
+from sanderling.polling.measures import PollingMeasures
 from sanderling.polling.report import report_polling
-from sanderling.repos.measures import SECONDS, Exchanges
-from sanderling.repos.measures import Measures as RepoMeasures
+from sanderling.repos.measures import SECONDS, Exchanges, RepoMeasures
 from sanderling.repos.report import report_repos
-from sanderling.sequence.measures import REQUEST_BUCKETS
-from sanderling.sequence.measures import Measures as SequenceMeasures
+from sanderling.sequence.measures import REQUEST_BUCKETS, SequenceMeasures
 from sanderling.sequence.report import report_sequence, store_metrics
 from sanderling.sequence.store import StoreTally
 from sanderling.stores.polling import Op

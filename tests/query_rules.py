@@ -39,6 +39,10 @@ SELDOM = "once a minute where there are many targets: PollingWatch"
 MAY_READ_ALL = {
     r"FROM url NOT INDEXED WHERE url.id > \?": "counts what one commit has added",
     r"SELECT end, code, count\(\*\) FROM url": START,
+    r"SELECT host, end, code FROM url$": START + ", if it is of a version that had no sums",
+    r"FROM host WHERE waiting > 0": START,
+    r"WHERE host.id > \? AND waiting > 0": "goes on where it was; all hosts once a round, if not all fit into memory",
+    r"UPDATE host SET waiting = 0 WHERE id NOT IN": END,
     r"SELECT end, count\(\*\) FROM url GROUP BY end": ASKED + " to verify a folder",
     r"FROM url WHERE end = (0|\?) GROUP BY host": START,
     r"FROM url WHERE end > 0$": START,

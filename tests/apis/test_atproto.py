@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sanderling.apis import atproto
-from sanderling.apis.atproto import PERMANENT, TRANSIENT, Category, why_not
+from sanderling.apis.atproto import PERMANENT, TRANSIENT, AtprotoCategory, why_not
 from sanderling.outcome import Code, Outcome
 from sanderling.task import Reply, Task
 
@@ -14,7 +14,7 @@ HOST = "https://host.example"
 DID = "did:plc:abc"
 
 
-def refusal(status: int, body: bytes = b"") -> Category:
+def refusal(status: int, body: bytes = b"") -> AtprotoCategory:
     code = {404: Code.CONTENT_NOT_FOUND, 429: Code.RATE_LIMITED}.get(status, Code.HTTP_ERROR)
     if status >= 500:
         code = Code.HOST_UNAVAILABLE
@@ -51,57 +51,59 @@ def test_a_repo_is_asked_for_as_a_car() -> None:
 @pytest.mark.parametrize(
     ("name", "category"),
     [
-        ("RepoNotFound", Category.NOT_FOUND),
-        ("RepoTakendown", Category.TAKENDOWN),
-        ("RepoSuspended", Category.SUSPENDED),
-        ("RepoDeactivated", Category.DEACTIVATED),
-        ("SomethingElse", Category.HTTP_ERROR),
+        ("RepoNotFound", AtprotoCategory.NOT_FOUND),
+        ("RepoTakendown", AtprotoCategory.TAKENDOWN),
+        ("RepoSuspended", AtprotoCategory.SUSPENDED),
+        ("RepoDeactivated", AtprotoCategory.DEACTIVATED),
+        ("SomethingElse", AtprotoCategory.HTTP_ERROR),
     ],
 )
-def test_a_400_is_known_by_the_name_of_its_error(name: str, category: Category) -> None:
+def test_a_400_is_known_by_the_name_of_its_error(name: str, category: AtprotoCategory) -> None:
     assert refusal(400, error(name)) is category
 
 
 def test_a_repo_whose_root_is_gone_is_known_by_the_message() -> None:
-    assert refusal(400, error("InvalidRequest", "Could not find repo for DID: did:plc:abc")) is Category.NOT_FOUND
-    assert refusal(400, error("InvalidRequest", "Error: did must be a valid did")) is Category.HTTP_ERROR
+    assert (
+        refusal(400, error("InvalidRequest", "Could not find repo for DID: did:plc:abc")) is AtprotoCategory.NOT_FOUND
+    )
+    assert refusal(400, error("InvalidRequest", "Error: did must be a valid did")) is AtprotoCategory.HTTP_ERROR
 
 
 @pytest.mark.parametrize(
     "body", [b"<html>RepoNotFound</html>", error("Oops", "RepoNotFound"), b'{"error": 7}', b"[" * 100_000, b""]
 )
 def test_the_name_elsewhere_in_the_body_means_nothing(body: bytes) -> None:
-    assert refusal(400, body) is Category.HTTP_ERROR
+    assert refusal(400, body) is AtprotoCategory.HTTP_ERROR
 
 
 @pytest.mark.parametrize(
     ("status", "category"),
     [
-        (404, Category.NOT_FOUND),
-        (410, Category.DEACTIVATED),
-        (429, Category.RATE_LIMITED),
-        (401, Category.HTTP_ERROR),
-        (500, Category.UNAVAILABLE),
-        (503, Category.UNAVAILABLE),
+        (404, AtprotoCategory.NOT_FOUND),
+        (410, AtprotoCategory.DEACTIVATED),
+        (429, AtprotoCategory.RATE_LIMITED),
+        (401, AtprotoCategory.HTTP_ERROR),
+        (500, AtprotoCategory.UNAVAILABLE),
+        (503, AtprotoCategory.UNAVAILABLE),
     ],
 )
-def test_a_status_without_a_name_speaks_for_itself(status: int, category: Category) -> None:
+def test_a_status_without_a_name_speaks_for_itself(status: int, category: AtprotoCategory) -> None:
     assert refusal(status, b"<html>") is category
 
 
 @pytest.mark.parametrize(
     ("code", "category"),
     [
-        (Code.DNS_ERROR, Category.DNS_ERROR),
-        (Code.TIMEOUT, Category.TIMEOUT),
-        (Code.CONNECTION_RESET, Category.CONNECTION_ERROR),
-        (Code.TRUNCATED, Category.CONNECTION_ERROR),
-        (Code.TOO_LARGE, Category.TOO_LARGE),
-        (Code.REFUSED, Category.REFUSED),
-        (Code.INTERNAL_ERROR, Category.UNKNOWN),
+        (Code.DNS_ERROR, AtprotoCategory.DNS_ERROR),
+        (Code.TIMEOUT, AtprotoCategory.TIMEOUT),
+        (Code.CONNECTION_RESET, AtprotoCategory.CONNECTION_ERROR),
+        (Code.TRUNCATED, AtprotoCategory.CONNECTION_ERROR),
+        (Code.TOO_LARGE, AtprotoCategory.TOO_LARGE),
+        (Code.REFUSED, AtprotoCategory.REFUSED),
+        (Code.INTERNAL_ERROR, AtprotoCategory.UNKNOWN),
     ],
 )
-def test_without_an_answer_the_outcome_says_why(code: Code, category: Category) -> None:
+def test_without_an_answer_the_outcome_says_why(code: Code, category: AtprotoCategory) -> None:
     assert why_not(Outcome(code), None) is category
 
 
@@ -110,7 +112,7 @@ def test_a_body_that_was_cut_is_asked_for_again() -> None:
 
 
 def test_each_category_is_permanent_or_transient() -> None:
-    assert set(PERMANENT) | set(TRANSIENT) == set(Category)
+    assert set(PERMANENT) | set(TRANSIENT) == set(AtprotoCategory)
     assert not set(PERMANENT) & set(TRANSIENT)
     assert not any(category.blames_host for category in PERMANENT)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pgcr_reports import COMPLETED, NUMBER, RAID, STRIKE, WALL, Json, entry, envelope, report
 
 from sanderling.apis.bungie import DISABLED_FOR, NAMES, THROTTLES, Bungie
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.fetch.classify import feedback, of_reply
 from sanderling.formats.instance import MessageError, decode
 from sanderling.limit.hints import LONGEST
@@ -21,12 +21,12 @@ KEY = "0123456789abcdef"
 API = Bungie(BASE, KEY)
 
 
-def answer(body: bytes, status: int = 200, headers: Headers = (), *, wall: float = WALL) -> Answer:
+def answer(body: bytes, status: int = 200, headers: Headers = (), *, wall: float = WALL) -> NumberedAnswer:
     reply = Reply(status, headers, body, BASE, 0.1)
     return API.read(NUMBER, reply, of_reply(status, headers, wall=wall), wall)
 
 
-def refusal(code: int, status: int = 500, throttle: object = 0, headers: Headers = ()) -> Answer:
+def refusal(code: int, status: int = 500, throttle: object = 0, headers: Headers = ()) -> NumberedAnswer:
     return answer(envelope(code=code, status="Whatever", throttle=throttle), status, headers)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sanderling.apis.conditions import Condition
 from sanderling.apis.json_ids import JsonIds
 from sanderling.apis.json_paths import Path
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.fetch.classify import of_reply
 from sanderling.formats.instance import MessageError, decode
 from sanderling.outcome import Code
@@ -23,7 +23,7 @@ EVERY = Condition.parse(".")  # what comes with a 200 is a record
 PLAIN = JsonIds("news", URL, record_if=EVERY)
 
 
-def answer(api: JsonIds, said: object, status: int = 200, headers: Headers = (), number: int = 7) -> Answer:
+def answer(api: JsonIds, said: object, status: int = 200, headers: Headers = (), number: int = 7) -> NumberedAnswer:
     body = said if isinstance(said, bytes) else json.dumps(said).encode()
     return api.read(number, Reply(status, headers, body, URL, 0.1), of_reply(status, headers, wall=WALL), WALL)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sanderling.apis import json_source
 from sanderling.apis.json_source import JsonSource
-from sanderling.apis.polled import Activity, Discovered, PolledSource, TargetName, Wanted
+from sanderling.apis.polled import Discovered, PolledSource, TargetActivity, TargetName, Wanted
 from sanderling.outcome import Code
 from sanderling.stores.documents import Document, SourceError, SourceRow
 from sanderling.task import Reply
@@ -134,8 +134,8 @@ def test_documents_with_an_active_record_are_active() -> None:
     ]
 
     active = {TargetName("match", "m1"), TargetName("match", "m2")}
-    assert SOURCE.activity("cup", rows) == Activity(frozenset(active), TargetName("match", "m1"))
-    assert SOURCE.activity("cup", []) == Activity()
+    assert SOURCE.activity("cup", rows) == TargetActivity(frozenset(active), TargetName("match", "m1"))
+    assert SOURCE.activity("cup", []) == TargetActivity()
     assert SOURCE.watched == ("match",)
 
 

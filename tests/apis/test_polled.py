@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.apis.polled import Activity, Kind, TargetName, Wanted
+from sanderling.apis.polled import PolledKind, TargetActivity, TargetName, Wanted
 from sanderling.apis.polled_replies import LARGEST, body_of, within
 from sanderling.outcome import Code
 from sanderling.stores.documents import (
@@ -112,14 +112,14 @@ def test_a_table_has_a_name_that_every_database_takes_and_each_column_once() -> 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e9])
 def test_an_interval_is_a_time_that_passes(seconds: float) -> None:
     with pytest.raises(ValueError, match="interval of race"):
-        Kind("race", seconds)
+        PolledKind("race", seconds)
     with pytest.raises(ValueError, match="interval of race"):
-        Kind("race", 1.0, active_seconds=seconds)
+        PolledKind("race", 1.0, active_seconds=seconds)
 
 
 def test_a_target_is_known_by_its_kind_and_source_id() -> None:
     assert Wanted("race", "a", "e").name == Wanted("race", "a", "f", only=("x",)).name == TargetName("race", "a")
-    assert Activity() == Activity(frozenset(), None, {})
+    assert TargetActivity() == TargetActivity(frozenset(), None, {})
 
 
 def error_within(document: str, answer: Reply, detail: str) -> SourceError:

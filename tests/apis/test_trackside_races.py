@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.apis.polled import Activity, TargetName
+from sanderling.apis.polled import TargetActivity, TargetName
 from sanderling.apis.trackside_races import activity_of
 from sanderling.stores.documents import SourceRow
 
@@ -38,7 +38,7 @@ def a_race(
     return SourceRow("races", key, {**values, "start_local": start, "end_local": end})
 
 
-def activity(*races: SourceRow) -> Activity:
+def activity(*races: SourceRow) -> TargetActivity:
     return activity_of(EVENT, [*races, *ROUNDS])
 
 
@@ -111,7 +111,7 @@ def test_a_race_that_ended_without_having_begun_was_not_flown() -> None:
 
 
 def test_without_races_nothing_is_current() -> None:
-    assert activity() == Activity()
+    assert activity() == TargetActivity()
     assert activity(a_race("1", valid=False)).current is None
 
 
@@ -123,7 +123,7 @@ def test_races_of_other_events_and_rows_of_other_tables_do_not_count() -> None:
         *heats(OVER),
     )
 
-    assert found == Activity(frozenset(), name("1"), {name("1"): 1})
+    assert found == TargetActivity(frozenset(), name("1"), {name("1"): 1})
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from measured_reports import measured
 from sanderling.events.alarms import ROLL_BACK, AlarmRules
 from sanderling.events.analysis.sentiment import Label
 from sanderling.events.lately import RECENT_ITEMS, Share
-from sanderling.events.measures import BATCH_BUCKETS, ERROR, STATUSES, SUCCESS, Measures
+from sanderling.events.measures import BATCH_BUCKETS, ERROR, STATUSES, SUCCESS, EventMeasures
 from sanderling.events.report import report_events
 from sanderling.observe.metrics import serve
 from sanderling.observe.prometheus import PrometheusServer
@@ -38,7 +38,7 @@ class Troubled:
     def __call__(self) -> AnyReport:
         self.scrapes += 1
         number = self.scrapes
-        measures = Measures(FakeClock())
+        measures = EventMeasures(FakeClock())
         measures.counted["objects_failed"] = 20 * number
         measures.items.update({("tiktok", "success"): 20 * number, ("tiktok", "error"): 30 * number})
         measures.categories["network", "tiktok"] = 30 * number

@@ -18,7 +18,7 @@ from sanderling.observe.metrics import serve
 from sanderling.observe.prometheus import PrometheusServer
 from sanderling.observe.report import AnyReport
 from sanderling.outcome import Code
-from sanderling.polling.measures import ACCELERATED, LATE_BUCKETS, USUAL, Measures
+from sanderling.polling.measures import ACCELERATED, LATE_BUCKETS, USUAL, PollingMeasures
 from sanderling.polling.report import report_polling
 from sanderling.testing import FakeClock
 
@@ -36,7 +36,7 @@ class Troubled:
     def __call__(self) -> AnyReport:
         self.scrapes += 1
         number, clock = self.scrapes, FakeClock()
-        measures = Measures(("race",), ("laps",), clock)
+        measures = PollingMeasures(("race",), ("laps",), clock)
         for _ in range(5 * number):
             for live in (True, False):
                 measures.ran("race", "TIMEOUT", late=0.7, seconds=2.0, accelerated=live)

@@ -14,7 +14,7 @@ from sanderling.events.measures import (
     PLATFORMS,
     RANGES,
     REASONS,
-    Measures,
+    EventMeasures,
     code_label,
     platform_label,
 )
@@ -24,14 +24,14 @@ from sanderling.outcome import Category
 from sanderling.testing import FakeClock
 
 
-def kept(*several: ProcessedBatch) -> Measures:
-    seen = Measures(FakeClock())
+def kept(*several: ProcessedBatch) -> EventMeasures:
+    seen = EventMeasures(FakeClock())
     for each in several:
         seen.kept(each)
     return seen
 
 
-def rates(seen: Measures) -> dict[str, float]:
+def rates(seen: EventMeasures) -> dict[str, float]:
     return {platform: share.percent for platform, share in seen.shares.items()}
 
 
@@ -46,7 +46,7 @@ def occurred(counts: Mapping[K, int]) -> dict[K, int]:
 
 
 def test_messages_are_in_hand_until_something_becomes_of_them() -> None:
-    seen, active = Measures(FakeClock()), []
+    seen, active = EventMeasures(FakeClock()), []
     for say in (
         seen.received,
         seen.received,
@@ -63,7 +63,7 @@ def test_messages_are_in_hand_until_something_becomes_of_them() -> None:
 
 
 def test_a_message_is_timed_by_itself_and_by_its_platform() -> None:
-    seen = Measures(FakeClock())
+    seen = EventMeasures(FakeClock())
     for platform, seconds in (("tiktok", 0.3), ("tiktok", 12.0), ("elsewhere", 1.0), ("youtube", -5.0)):
         seen.processed(platform, seconds)
 
@@ -76,7 +76,7 @@ def test_a_message_is_timed_by_itself_and_by_its_platform() -> None:
 
 
 def test_what_went_out_is_counted_by_its_routing_key() -> None:
-    seen = Measures(FakeClock())
+    seen = EventMeasures(FakeClock())
     seen.sent("crawl.retry")
     seen.sent("analyze.result", 3)
     seen.sent("x" * 99)
@@ -85,7 +85,7 @@ def test_what_went_out_is_counted_by_its_routing_key() -> None:
 
 
 def test_the_queue_is_connected_as_it_was_last() -> None:
-    seen = Measures(FakeClock())
+    seen = EventMeasures(FakeClock())
     found = [seen.is_connected]  # nobody has asked it yet
     for ok in (True, False):
         seen.connected(ok=ok)
@@ -99,7 +99,7 @@ def test_the_queue_is_connected_as_it_was_last() -> None:
 
 def test_each_stage_times_itself_also_while_others_do() -> None:
     clock = FakeClock()
-    seen = Measures(clock)
+    seen = EventMeasures(clock)
     with seen.fetching():
         clock.advance(1.0)
         with seen.fetching(), seen.parsing():
@@ -115,7 +115,7 @@ def test_each_stage_times_itself_also_while_others_do() -> None:
 
 @pytest.mark.parametrize("failure", [ValueError, asyncio.CancelledError])
 def test_a_stage_that_fails_is_not_timed_and_fails_on(failure: type[BaseException]) -> None:
-    seen = Measures(FakeClock())
+    seen = EventMeasures(FakeClock())
     for stage in (seen.fetching, seen.parsing, seen.analysing):
         with pytest.raises(failure), stage():
             raise failure
@@ -237,7 +237,7 @@ def test_a_rate_forgets_what_is_long_ago() -> None:
 def test_an_odd_batch_has_an_unusual_size_if_there_is_a_usual_one(
     platform: str, items: int, found: tuple[str, str, str] | None
 ) -> None:
-    seen = Measures(FakeClock())
+    seen = EventMeasures(FakeClock())
     seen.odd(platform, items)
 
     assert occurred(seen.noted) == {platform_label(platform): 1}
@@ -270,7 +270,7 @@ def items() -> st.SearchStrategy[list[object]]:
 def test_names_of_strangers_are_one_label_and_no_item_is_lost(
     batches: list[list[object]], name: str, number: int
 ) -> None:
-    seen = Measures(FakeClock())
+    seen = EventMeasures(FakeClock())
     for each in batches:
         seen.kept(digested(each, platform=name))
         seen.processed(name, 1.0)
@@ -300,7 +300,7 @@ def test_names_of_strangers_are_one_label_and_no_item_is_lost(
 
 
 def test_what_is_watched_for_rising_begins_at_zero() -> None:
-    counts = Measures(FakeClock())
+    counts = EventMeasures(FakeClock())
 
     assert counts.done == dict.fromkeys(PLATFORMS, 0)
     assert len(counts.items) == 2 * len(PLATFORMS)
@@ -309,7 +309,7 @@ def test_what_is_watched_for_rising_begins_at_zero() -> None:
 
 
 def test_what_was_handed_out_does_not_change_any_more() -> None:
-    seen = Measures(FakeClock())
+    seen = EventMeasures(FakeClock())
     process_a_little(seen, FakeClock())
     before, again = tuple(seen.metrics()), msgspec.json.encode(tuple(seen.metrics()))
     process_a_little(seen, FakeClock())

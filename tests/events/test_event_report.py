@@ -7,7 +7,7 @@ import pytest
 from fake_events import digested, error, mixed
 from known_reports import EVENTS_FACTS, events, standing
 
-from sanderling.events.measures import MINUTES, MOST_RECENT, Measures
+from sanderling.events.measures import MINUTES, MOST_RECENT, EventMeasures
 from sanderling.events.modes import Modes
 from sanderling.observe.report import Severity
 from sanderling.testing import FakeClock
@@ -72,7 +72,7 @@ def test_there_is_no_error_rate_without_items() -> None:
 
 def test_a_report_stays_small_and_can_be_written_whatever_comes() -> None:
     clock = FakeClock()
-    seen, long = Measures(clock), "x" * 10_000
+    seen, long = EventMeasures(clock), "x" * 10_000
     seen.kept(digested([error("\ud800\0", error_message="\ud83d\x1b" * 9999, platform="\udfff"), "\ud800"]))
     hostile = digested([error(f"{number}{long}", error_message=long, platform=f"p{number}") for number in range(100)])
     for _ in range(2 * MINUTES):
@@ -87,7 +87,7 @@ def test_a_report_stays_small_and_can_be_written_whatever_comes() -> None:
 
 def test_it_says_how_it_went_lately() -> None:
     clock = FakeClock(now=600.0)
-    seen = Measures(clock)
+    seen = EventMeasures(clock)
     seen.kept(mixed())
     clock.advance(10.0)
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sanderling.events.lately import LONGEST, RECENT_ITEMS, Lately, Minute, Share, ShortError, Spans, in_short
-from sanderling.events.measures import LATELY, MINUTES, MOST_RECENT, Measures
+from sanderling.events.measures import LATELY, MINUTES, MOST_RECENT, EventMeasures
 from sanderling.events.posts import CrawlError
 from sanderling.outcome import Category
 from sanderling.testing import FakeClock
@@ -164,7 +164,7 @@ def test_a_share_is_bounded_however_small_the_batches_are() -> None:
 
 def test_speed_is_that_of_the_last_seconds() -> None:
     clock = FakeClock(now=0.5)
-    seen = Measures(clock)
+    seen = EventMeasures(clock)
     for _ in range(100):
         clock.advance(1.0)
         seen.kept(mixed())
@@ -176,7 +176,7 @@ def test_speed_is_that_of_the_last_seconds() -> None:
 
 def test_speed_is_right_soon_after_the_start_and_nothing_at_once_and_after_silence() -> None:
     clock = FakeClock(now=1000.25)
-    seen = Measures(clock)
+    seen = EventMeasures(clock)
     seen.kept(mixed())
     assert seen.lately == Lately()
 
@@ -189,7 +189,7 @@ def test_speed_is_right_soon_after_the_start_and_nothing_at_once_and_after_silen
 
 def test_the_last_hour_is_told_minute_by_minute() -> None:
     clock = FakeClock(now=120.0, wall=1_800_000_000.0)
-    seen = Measures(clock)
+    seen = EventMeasures(clock)
     seen.kept(mixed())
     clock.advance(150.0)
     seen.kept(mixed())
@@ -204,7 +204,7 @@ def test_the_last_hour_is_told_minute_by_minute() -> None:
 
 def test_an_hour_is_all_that_is_remembered() -> None:
     clock = FakeClock(now=30.0)
-    seen = Measures(clock)
+    seen = EventMeasures(clock)
     for _ in range(3 * MINUTES):
         seen.kept(mixed())
         clock.advance(60.0)
@@ -217,7 +217,7 @@ def test_an_hour_is_all_that_is_remembered() -> None:
 
 def test_the_wall_clock_may_be_set_without_mixing_up_the_minutes() -> None:
     clock = FakeClock(now=0.0)
-    seen = Measures(clock)
+    seen = EventMeasures(clock)
     seen.kept(mixed())
     clock.advance(60.0)
     clock.set_wall(5_000.0)
@@ -228,7 +228,7 @@ def test_the_wall_clock_may_be_set_without_mixing_up_the_minutes() -> None:
 
 def test_the_last_errors_are_told_in_short_oldest_first() -> None:
     clock = FakeClock(wall=50.0)
-    seen = Measures(clock)
+    seen = EventMeasures(clock)
     seen.kept(digested([error("TIMEOUT", error_message="slow", id=str(number)) for number in range(1, 15)]))
     clock.advance(1.0)
     seen.kept(
@@ -242,7 +242,7 @@ def test_the_last_errors_are_told_in_short_oldest_first() -> None:
 
 
 def test_a_batch_of_nothing_but_errors_leaves_the_last_of_them() -> None:
-    seen = Measures(FakeClock())
+    seen = EventMeasures(FakeClock())
     seen.kept(digested([error("TIMEOUT", id=str(number)) for number in range(1, 501)]))
 
     assert [each.content_id for each in seen.recent] == [str(number) for number in range(501 - MOST_RECENT, 501)]

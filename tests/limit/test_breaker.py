@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.limit.breaker import NEXT, Breaker, BreakerRules, Event, State
+from sanderling.limit.breaker import NEXT, Breaker, BreakerEvent, BreakerRules, State
 
 RULES = BreakerRules(jitter=0)
 RNG = Random(1)
@@ -29,33 +29,35 @@ def breaker_in(state: State, rules: BreakerRules = RULES) -> Breaker:
     return breaker
 
 
-def make_happen(breaker: Breaker, event: Event) -> None:
+def make_happen(breaker: Breaker, event: BreakerEvent) -> None:
     """What each event is made of, whether or not the breaker can hear it."""
     match event:
-        case Event.TRIPPED:
+        case BreakerEvent.TRIPPED:
             trip(breaker, 1)
-        case Event.RESTED:
+        case BreakerEvent.RESTED:
             breaker.rested(1000, RNG)
-        case Event.PROBE_OK:
+        case BreakerEvent.PROBE_OK:
             breaker.succeeded(1, RNG)
-        case Event.PROBE_FAILED:
+        case BreakerEvent.PROBE_FAILED:
             breaker.failed(1, RNG, "item")
 
 
-@pytest.mark.parametrize(("state", "event"), list(product(State, Event)))
-def test_the_table_says_where_every_event_leads(state: State, event: Event) -> None:
+@pytest.mark.parametrize(("state", "event"), list(product(State, BreakerEvent)))
+def test_the_table_says_where_every_event_leads(state: State, event: BreakerEvent) -> None:
     breaker = breaker_in(state)
 
     make_happen(breaker, event)
 
     # A half-open breaker cannot tell a failure that trips from a probe that fails, and need not.
-    expected = State.OPEN if (state, event) == (State.HALF_OPEN, Event.TRIPPED) else NEXT.get((state, event), state)
+    expected = (
+        State.OPEN if (state, event) == (State.HALF_OPEN, BreakerEvent.TRIPPED) else NEXT.get((state, event), state)
+    )
     assert breaker.state is expected
 
 
 def test_the_table_holds_every_state_and_every_event() -> None:
     assert {state for state, _ in NEXT} == set(NEXT.values()) == set(State)
-    assert {event for _, event in NEXT} == set(Event)
+    assert {event for _, event in NEXT} == set(BreakerEvent)
 
 
 @pytest.mark.parametrize("state", State)
@@ -132,7 +134,7 @@ def test_pauses_double_while_probes_fail_and_not_across_a_good_one(probes: list[
 def test_closing_gives_a_clean_slate() -> None:
     breaker = breaker_in(State.HALF_OPEN)
 
-    make_happen(breaker, Event.PROBE_OK)
+    make_happen(breaker, BreakerEvent.PROBE_OK)
 
     assert (breaker.failures, breaker.openings, breaker.error_rate) == (0, 0, 0)
     assert trip(breaker, 1)[-1]

@@ -1,7 +1,11 @@
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.polling.source import PATIENCE, Needs
 
-KINDS = (Kind("event", 10.0), Kind("pilots", 10.0, needs=("event",)), Kind("race", 10.0, needs=("event", "pilots")))
+KINDS = (
+    PolledKind("event", 10.0),
+    PolledKind("pilots", 10.0, needs=("event",)),
+    PolledKind("race", 10.0, needs=("event", "pilots")),
+)
 
 
 def test_a_kind_waits_for_those_it_needs_of_the_same_event() -> None:

@@ -10,7 +10,7 @@ from race_polling import at_once
 from scheduled import take
 
 from sanderling.polling.adaptive import Adapter
-from sanderling.polling.measures import Measures
+from sanderling.polling.measures import PollingMeasures
 from sanderling.polling.schedule import GRACE, Schedule
 from sanderling.polling.target_sync import HORIZON, REFILL, TargetSync
 from sanderling.stores.documents import Column, Schema, SourceTable
@@ -30,7 +30,7 @@ class Shop:
         self.woken = 0
         self.schedule = Schedule(lambda _: "host", Random(1))
         self.schedule.active = {"race": 0.2}
-        self.sync = TargetSync(store, self.schedule, Adapter(), Measures((), (), clock), clock, self._wake)
+        self.sync = TargetSync(store, self.schedule, Adapter(), PollingMeasures((), (), clock), clock, self._wake)
 
     def _wake(self) -> None:
         self.woken += 1

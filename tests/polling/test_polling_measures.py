@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.outcome import Code
-from sanderling.polling.measures import LATELY, MOST_RUNS, REASONS, Late, Measures, Punctuality
+from sanderling.polling.measures import LATELY, MOST_RUNS, REASONS, Late, PollingMeasures, Punctuality
 from sanderling.stores.polling import Op
 from sanderling.testing import FakeClock
 
@@ -16,11 +16,13 @@ KINDS, TABLES = ("race", "results"), ("races", "laps")
 NAMES = st.text(max_size=8)
 
 
-def measures(clock: FakeClock | None = None) -> Measures:
-    return Measures(KINDS, TABLES, clock or FakeClock())
+def measures(clock: FakeClock | None = None) -> PollingMeasures:
+    return PollingMeasures(KINDS, TABLES, clock or FakeClock())
 
 
-def ran(seen: Measures, kind: str = "race", code: str = "OK", *, late: float = 0.0, accelerated: bool = False) -> None:
+def ran(
+    seen: PollingMeasures, kind: str = "race", code: str = "OK", *, late: float = 0.0, accelerated: bool = False
+) -> None:
     seen.ran(kind, code, late=late, seconds=0.1, accelerated=accelerated)
 
 

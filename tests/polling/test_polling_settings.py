@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.apis.trackside import KINDS
 from sanderling.polling.settings import GENERAL, Keys, PollingSettings, SettingError, Sort
 
@@ -186,7 +186,7 @@ def test_canonical_texts_mean_what_the_texts_meant(texts: dict[str, str]) -> Non
 
 @given(st.floats(0.05, 31_622_400))
 def test_a_default_of_a_kind_is_the_same_as_its_canonical_text(seconds: float) -> None:
-    keys = Keys([Kind("match", seconds)])
+    keys = Keys([PolledKind("match", seconds)])
     (setting,) = (each for each in keys.listed({}) if each.key == "scheduler.matchMs")
 
     assert re.fullmatch(r"[0-9]+(\.[0-9]{1,3})?", setting.default)
@@ -195,7 +195,7 @@ def test_a_default_of_a_kind_is_the_same_as_its_canonical_text(seconds: float) -
 
 
 def test_a_default_of_a_kind_keeps_within_the_bounds_too() -> None:
-    assert Keys([Kind("match", 0.001, active_seconds=0.0001)]).read({})[0] == PollingSettings(
+    assert Keys([PolledKind("match", 0.001, active_seconds=0.0001)]).read({})[0] == PollingSettings(
         usual={"match": 0.05}, active={"match": 0.05}
     )
 
@@ -299,15 +299,15 @@ def test_of_many_unknown_keys_some_are_named_and_all_are_counted() -> None:
 @pytest.mark.parametrize(
     "kinds",
     [
-        [Kind("full", 1)],
-        [Kind("lease", 1)],
-        [Kind("adaptiveMin", 1)],
-        [Kind("race", 1), Kind("race", 1)],
-        [Kind("race", 1, active_seconds=1), Kind("raceActive", 1)],
-        [Kind("race", 1), Kind("raceInterval", 1)],
+        [PolledKind("full", 1)],
+        [PolledKind("lease", 1)],
+        [PolledKind("adaptiveMin", 1)],
+        [PolledKind("race", 1), PolledKind("race", 1)],
+        [PolledKind("race", 1, active_seconds=1), PolledKind("raceActive", 1)],
+        [PolledKind("race", 1), PolledKind("raceInterval", 1)],
     ],
 )
-def test_a_kind_whose_keys_are_taken_is_refused(kinds: list[Kind]) -> None:
+def test_a_kind_whose_keys_are_taken_is_refused(kinds: list[PolledKind]) -> None:
     with pytest.raises(ValueError, match=r"kinds: the key 'scheduler\..*Ms' of one is taken by 'scheduler"):
         Keys(kinds)
 

@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.apis.polled import Kind, TargetName, Wanted
+from sanderling.apis.polled import PolledKind, TargetName, Wanted
 from sanderling.polling.discovery import FORGET, reconcile
 from sanderling.polling.settings import Keys, PollingSettings
 from sanderling.stores.polling import KnownTarget, PollingTarget, Reconciliation, WantedTarget
 
 KINDS = (
-    Kind("event", 10.0, whole=True),
-    Kind("rounds", 10.0, priority=1, whole=True),
-    Kind("race", 10.0, active_seconds=0.2),
-    Kind("results", 2.0),
+    PolledKind("event", 10.0, whole=True),
+    PolledKind("rounds", 10.0, priority=1, whole=True),
+    PolledKind("race", 10.0, active_seconds=0.2),
+    PolledKind("results", 2.0),
 )
 SETTINGS = Keys(KINDS).read({})[0]
 EVENT, RACE, OTHER_RACE = Wanted("event", "e1", "e1"), Wanted("race", "r1", "e1"), Wanted("race", "r2", "e1")

@@ -12,7 +12,7 @@ from random import Random
 
 from fleet_crawl import crawl_fleet
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.attempts import Sends
 from sanderling.repos.rules import RepoRules
 from sanderling.task import Reply, Task
@@ -27,7 +27,11 @@ from sanderling.worlds.weather import Weather, fair, mute, with_faults
 
 REFUSED = 5  # repos of a host that refuses us
 GOOD = 20  # hosts
-DEAD = {Category.CONNECTION_ERROR: 1, Category.DNS_ERROR: 1, Category.TIMEOUT: 3}  # and how many of each there are
+DEAD = {
+    AtprotoCategory.CONNECTION_ERROR: 1,
+    AtprotoCategory.DNS_ERROR: 1,
+    AtprotoCategory.TIMEOUT: 3,
+}  # and how many of each there are
 PATIENCE = 600.0  # seconds, as the command has it
 
 
@@ -45,19 +49,19 @@ def throttled(status: int = 429, retry_after: float | None = 60.0) -> PdsCharact
     def weather(rng: Random) -> Weather:
         return Weather(SimulatedHost(rng, NoQuota(), network=0.05, retry_after=retry_after, refusal=status))
 
-    end = Category.RATE_LIMITED
+    end = AtprotoCategory.RATE_LIMITED
     return PdsCharacter(word="throttled", sentence="refuses everything", size=REFUSED, weather=weather, end=end)
 
 
-def dead(kind: Category, size: int) -> PdsCharacter:
+def dead(kind: AtprotoCategory, size: int) -> PdsCharacter:
     """A host where nobody listens, whose name leads nowhere, or which never answers."""
     return PdsCharacter(
         word=f"dead-{kind.value.partition('_')[0]}",
         sentence="nothing can be had of it",
         size=size,
-        listens=kind is Category.TIMEOUT,
-        named=kind is not Category.DNS_ERROR,
-        weather=mute if kind is Category.TIMEOUT else fair,
+        listens=kind is AtprotoCategory.TIMEOUT,
+        named=kind is not AtprotoCategory.DNS_ERROR,
+        weather=mute if kind is AtprotoCategory.TIMEOUT else fair,
         end=kind,
     )
 
@@ -149,7 +153,7 @@ CASES: dict[str, Callable[[], list[PdsCharacter]]] = {
     "429": lambda: [throttled(retry_after=None)],
     # Those that never answer are the dearest, so there are more of them.
     "dead": lambda: [dead(kind, size) for kind, times in DEAD.items() for size in (1, 5, 30, 60) * times],
-    "40 that hang": lambda: [dead(Category.TIMEOUT, 3) for _ in range(40)],
+    "40 that hang": lambda: [dead(AtprotoCategory.TIMEOUT, 3) for _ in range(40)],
     "half": lambda: [failing_half(kind, 30) for kind in ("500", "503", "reset", "cut")],
 }
 

@@ -20,14 +20,14 @@ from forked import with_settings
 from services.process import Missing, private_folder
 from services.redis import REDIS
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.clock import SystemClock
 from sanderling.stores.ports import ProgressView
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.worlds.pds import ALL, Fleet, FleetServer
 
-CATEGORIES = [category.value for category in Category]
+CATEGORIES = [category.value for category in AtprotoCategory]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,5 +140,5 @@ def test_killed_again_and_again_it_ends_with_every_live_repo_once_and_every_dead
     assert archived(tmp_path / "out") == {did: 1 for did, end in expected.items() if end.archived}
     assert look().failed == dead
     assert look().cursor == ""
-    assert code == 3 * any(not Category(name).permanent for name in dead)
+    assert code == 3 * any(not AtprotoCategory(name).permanent for name in dead)
     assert ends.count(-9) >= PLAY.kills - 1, "hardly any run was killed while it worked"

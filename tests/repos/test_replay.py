@@ -15,7 +15,7 @@ import pytest
 from small_archives import CRAWLED_AT, LIKE, POST, PROFILE, THREE, Heard, Small, flip, offset_of, write
 
 from sanderling.repos.leave_out import RepoLeaveOut
-from sanderling.repos.replay import Replay, ReplayBatch, ReplayRules, ReplaySegment, ReplayTotals
+from sanderling.repos.replay import ReplayBatch, ReplayRules, ReplaySegment, ReplayTotals, RepoReplay
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError, open_clickhouse
@@ -55,7 +55,7 @@ def rows_of(store: Clickhouse) -> Rows:
 def replayed(sink: Any, *paths: Path, heard: Heard | None = None, **options: Any) -> ReplayTotals:  # noqa: ANN401 - any sink
     """What comes of it; problems that nobody waits for are an error."""
     said = Heard()
-    done = Replay(sink, said if heard is None else heard, **options).run(paths)
+    done = RepoReplay(sink, said if heard is None else heard, **options).run(paths)
     assert said == []
     return done
 
@@ -271,7 +271,7 @@ def test_segments_are_loaded_side_by_side(tmp_path: Path) -> None:
     ]
     sink, seen = Kept(), list[ReplayTotals]()
 
-    total = Replay(sink, Heard(), rules=ReplayRules(threads=8)).run(paths, seen.append)
+    total = RepoReplay(sink, Heard(), rules=ReplayRules(threads=8)).run(paths, seen.append)
 
     assert sink.rkeys == sorted(map(str, range(1, 31)))
     assert (total.segments, total.repos, total.records) == (30, 30, 30)
@@ -284,7 +284,7 @@ def test_when_the_sink_fails_all_threads_stop_and_the_error_is_told(tmp_path: Pa
     sink = Kept(fails=lambda tables: tables == 3)
 
     with pytest.raises(ClickhouseError, match="the server is gone"):
-        Replay(sink, Heard(), rules=ReplayRules(rows=1, threads=2)).run(paths)
+        RepoReplay(sink, Heard(), rules=ReplayRules(rows=1, threads=2)).run(paths)
 
     assert len(sink.tables) < 500, "neither what is read beside it nor what waits goes on to its end"
 
@@ -301,7 +301,7 @@ def test_ctrl_c_ends_it_soon_and_nothing_half_loaded_counts_as_loaded(tmp_path: 
         time.sleep(0.01)  # so that no segment comes to its end before a busy machine has told the main thread
 
     with pytest.raises(KeyboardInterrupt):
-        Replay(sink, Heard(), rules=ReplayRules(rows=1, threads=2)).run(paths, watch)
+        RepoReplay(sink, Heard(), rules=ReplayRules(rows=1, threads=2)).run(paths, watch)
     assert list((tmp_path / "out").glob("*.parquet")) == []
     for each in set(threading.enumerate()) - others:
         each.join(300)  # the interrupt may have come while it was being waited for

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_archives import CRAWLED_AT, Heard, Small, flip, offset_of, write
 
-from sanderling.repos.replay import Replay, ReplayTotals
+from sanderling.repos.replay import ReplayTotals, RepoReplay
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse, open_clickhouse
 
@@ -39,7 +39,7 @@ def archives(tmp_path: Path) -> dict[str, Path]:
 def replayed(
     store: Clickhouse, paths: Sequence[Path], collections: Sequence[str] = (), *, again: bool = False
 ) -> ReplayTotals:
-    return Replay(ClickhouseSink(store), Heard(), collections=collections, again=again).run(paths)
+    return RepoReplay(ClickhouseSink(store), Heard(), collections=collections, again=again).run(paths)
 
 
 def rows_of(store: Clickhouse) -> list[tuple[object, ...]]:
@@ -96,7 +96,7 @@ def test_a_table_of_an_earlier_release_goes_on(store: Clickhouse, archives: dict
             )
 
     sink = ClickhouseSink(store)
-    Replay(sink, Heard()).run([archives["new"]])
+    RepoReplay(sink, Heard()).run([archives["new"]])
 
     assert sink.by_month
     assert rows_of(store) == NEWEST

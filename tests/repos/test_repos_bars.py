@@ -8,7 +8,7 @@ import pytest
 from fleet_crawl import Crawled, crawl_fleet
 from world_networks import FleetNetwork
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.attempts import Sends
 from sanderling.repos.rules import RepoRules
 from sanderling.stores.ports import FIRST
@@ -88,7 +88,9 @@ def test_a_host_that_throttles_five_repos_for_ever_holds_up_nobody(
     assert set(done.archive) == live - dids
     assert sick.last <= 1.1 * alone
     assert done.seconds <= 1800
-    assert done.view.failed[Category.RATE_LIMITED] == done.view.scheduled == done.crawl.set_aside == len(dids) >= 5
+    assert (
+        done.view.failed[AtprotoCategory.RATE_LIMITED] == done.view.scheduled == done.crawl.set_aside == len(dids) >= 5
+    )
     progress = SqliteProgress(tmp_path / "out" / "progress.db")
     assert {each.did for each in progress.due(FIRST, 2**40, 1000)} == dids
     progress.close()
@@ -107,8 +109,8 @@ def test_a_dead_host_is_set_aside_with_its_reason_and_the_next_run_asks_for_its_
     assert sick.last <= 1.1 * alone
     assert done.seconds <= alone + 120
     assert done.view.hosts_aside == 1
-    assert done.view.failed[Category.CONNECTION_ERROR] == len(host.expected())
-    assert done.crawl.hosts[host.name].reason is Category.CONNECTION_ERROR
+    assert done.view.failed[AtprotoCategory.CONNECTION_ERROR] == len(host.expected())
+    assert done.crawl.hosts[host.name].reason is AtprotoCategory.CONNECTION_ERROR
 
     again = crawled(tmp_path / "out", fleet, Sick(host.name, frozenset(), "dead"))
     assert set(again.archive) == live

@@ -9,7 +9,7 @@ import pytest
 from fleet_crawl import Crawled, Listed, crawl_fleet, inline
 from world_networks import FleetNetwork
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
 from sanderling.formats.car import read_car, write_car
@@ -145,7 +145,7 @@ def test_a_repo_of_another_did_is_not_kept(tmp_path: Path) -> None:
     crawled = crawl_fleet(tmp_path / "out", fleet, through=Swapped)
 
     assert dids[0] not in crawled.archive
-    assert crawled.view.failed[Category.DID_MISMATCH] == 1
+    assert crawled.view.failed[AtprotoCategory.DID_MISMATCH] == 1
 
 
 def test_hosts_that_are_gone_for_good_do_not_hold_up_the_end(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_hosts_that_are_gone_for_good_do_not_hold_up_the_end(tmp_path: Path) -> 
     crawled = crawl_fleet(tmp_path / "out", fleet)
 
     assert crawled.complete
-    assert crawled.view.failed[Category.CONNECTION_ERROR] == crawled.view.failed[Category.DNS_ERROR] == 4
+    assert crawled.view.failed[AtprotoCategory.CONNECTION_ERROR] == crawled.view.failed[AtprotoCategory.DNS_ERROR] == 4
     assert crawled.seconds < 200
 
 
@@ -247,7 +247,7 @@ def test_a_directory_that_fails_half_way_is_not_taken_for_its_end(tmp_path: Path
     seen = progress.view()
     progress.close()
     assert seen.cursor < "did:plc:00200"
-    assert seen.completed == seen.failed.get(Category.NOT_FOUND, 0) <= 200
+    assert seen.completed == seen.failed.get(AtprotoCategory.NOT_FOUND, 0) <= 200
 
 
 def made(folder: Path, directory: Listed, http: Sends, rules: RepoRules) -> RepoCrawl:

@@ -6,7 +6,7 @@ import pytest
 from fleet_crawl import crawl_fleet
 from world_networks import FleetNetwork
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.formats.list_file import ListError
 from sanderling.ids import Host
@@ -85,7 +85,7 @@ def test_what_is_listed_is_not_asked_for_and_counted(tmp_path: Path) -> None:
 
     out = {did for did, url in directory.items() if listed.has(did, url)}
     assert len(out) > 5
-    assert (done.complete, done.view.failed[Category.LEFT_OUT]) == (True, len(out))
+    assert (done.complete, done.view.failed[AtprotoCategory.LEFT_OUT]) == (True, len(out))
     assert not [url for url in asked.urls if any(did in url for did in out)]
     assert not out & set(done.archive)
     assert done.view.completed == len(directory) - len([did for did in out if did not in dids])
@@ -120,7 +120,7 @@ def test_a_did_stays_left_out_and_a_host_only_as_long_as_it_is_listed(tmp_path: 
     clear(tmp_path / "out")
     again = crawl_fleet(tmp_path / "out", fleet)
 
-    assert again.view.failed.get(Category.LEFT_OUT) == 1
+    assert again.view.failed.get(AtprotoCategory.LEFT_OUT) == 1
     assert did not in again.archive
     assert set(again.archive) == {each for each, end in fleet.expected().items() if end.archived} - {did}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fleet_crawl import Listed, inline
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.attempts import PROBE_WAIT
 from sanderling.fetch.transport import Transport
 from sanderling.formats.car import write_car
@@ -112,7 +112,7 @@ def test_the_only_host_is_waited_for_and_all_its_repos_are_asked_for(tmp_path: P
     complete, view, crawling = crawl(tmp_path, hosts, {SICK: 2000})
 
     assert complete
-    assert view.failed == {Category.PARSE_ERROR: 2000}
+    assert view.failed == {AtprotoCategory.PARSE_ERROR: 2000}
     assert max(hosts.gaps, default=0.0) <= EVERY
     assert min(at for at in hosts.good if at >= hosts.end) <= hosts.end + EVERY + PROBE_WAIT
     assert hosts.rate(hosts.end + 60) >= 0.9 * RATE
@@ -126,7 +126,7 @@ def test_a_host_that_was_given_up_is_probed_as_long_as_others_are_asked(tmp_path
     complete, view, _ = crawl(tmp_path, hosts, {SICK: 2000, SLOW: 1500})
 
     assert complete
-    assert view.failed == {Category.PARSE_ERROR: 3500}
+    assert view.failed == {AtprotoCategory.PARSE_ERROR: 3500}
     assert max(hosts.gaps) <= EVERY
     assert hosts.rate(hosts.end + 60) >= 0.9 * RATE
 
@@ -138,8 +138,8 @@ def test_a_host_that_stays_away_is_left_after_our_patience(tmp_path: Path, lasts
     complete, view, _ = crawl(tmp_path, hosts, {SICK: 2000, GONE: 5})
 
     assert complete
-    assert view.failed[Category.UNAVAILABLE] > 1700
-    assert view.failed[Category.CONNECTION_ERROR] == 5
+    assert view.failed[AtprotoCategory.UNAVAILABLE] > 1700
+    assert view.failed[AtprotoCategory.CONNECTION_ERROR] == 5
     assert hosts.ended < START + RepoRules().patience + 300
     assert len(hosts.asked[GONE]) < 60, "who never answered is not waited for"
 
@@ -153,4 +153,4 @@ def test_what_a_stop_leaves_is_asked_for_in_the_next_run(tmp_path: Path) -> None
     complete, view, _ = crawl(tmp_path, hosts, {SICK: 2000})
 
     assert complete
-    assert view.failed == {Category.PARSE_ERROR: 2000}
+    assert view.failed == {AtprotoCategory.PARSE_ERROR: 2000}

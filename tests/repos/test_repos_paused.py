@@ -7,7 +7,7 @@ from pathlib import Path
 from fleet_crawl import Crawled, crawl_fleet
 from world_networks import FleetNetwork
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.attempts import Sends
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.task import Reply, Task
@@ -61,7 +61,7 @@ def test_a_host_that_is_left_alone_is_not_asked_and_the_others_are(tmp_path: Pat
     assert not [asked for asked in later if asked.startswith(url)]
     assert later
     assert done.seconds < GO_ON, "and the crawl does not wait for it"
-    assert done.view.failed[Category.LEFT_ALONE] == done.view.scheduled > 1, "which repos status says"
+    assert done.view.failed[AtprotoCategory.LEFT_ALONE] == done.view.scheduled > 1, "which repos status says"
     assert done.crawl.set_aside == done.view.scheduled
     assert done.view.hosts_aside == 1
     again, _ = crawl(tmp_path / "out", {})

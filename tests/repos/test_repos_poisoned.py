@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from bad_fleet import DEAD, REFUSED, BadRun, crawl_case
 
-from sanderling.apis.atproto import PERMANENT, Category
+from sanderling.apis.atproto import PERMANENT, AtprotoCategory
 
 SEED = 3
 ABOUT = 12  # repos of a good host: a second that some wait for their first slot is little beside them
@@ -30,7 +30,7 @@ def test_a_host_that_refuses_for_ever_costs_only_its_own_repos(tmp_path: Path, a
     run = crawl_case(tmp_path, SEED, "429, Retry-After: 60", ABOUT)
 
     held(run, alone)
-    assert run.listed[Category.RATE_LIMITED] == REFUSED
+    assert run.listed[AtprotoCategory.RATE_LIMITED] == REFUSED
     assert run.due == REFUSED, "and the next run asks for them"
     assert run.impatient == 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fleet_crawl import Listed, inline
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.transport import Transport
 from sanderling.formats.car import write_car
 from sanderling.formats.cid import Cid
@@ -109,11 +109,11 @@ def test_what_waits_for_a_host_that_is_away_is_on_disk_and_comes_back_with_it(
     complete, view, crawling = crawl(tmp_path, network, entries(1500, 2500), {350.0: seen})
 
     assert complete
-    assert view.failed == {Category.PARSE_ERROR: 4000}
+    assert view.failed == {AtprotoCategory.PARSE_ERROR: 4000}
     assert (view.scheduled, view.hosts_aside, crawling.waiting, crawling.set_aside) == (0, 0, 0, 0)
     assert len(crawling.source._held) == 0
     assert len({each for _, each in network.asked}) == 4000
-    assert seen.stored == seen.categories[Category.CONNECTION_ERROR] > 900
+    assert seen.stored == seen.categories[AtprotoCategory.CONNECTION_ERROR] > 900
     assert 900 < seen.waiting <= 1020, "of the other host, fifty pages"
     assert seen.held < 50
     assert [(each.host, each.category) for each in seen.aside] == [(AWAY, "connection_error")]
@@ -125,7 +125,7 @@ def test_the_next_run_asks_for_what_is_due_first_and_what_has_moved_where_it_is(
     directory = entries(30, 30)
     complete, view, _ = crawl(tmp_path, network, directory)
     assert complete
-    assert (view.failed[Category.CONNECTION_ERROR], view.scheduled, view.hosts_aside) == (30, 30, 1)
+    assert (view.failed[AtprotoCategory.CONNECTION_ERROR], view.scheduled, view.hosts_aside) == (30, 30, 1)
 
     moved = [(each, f"https://{BUSY}" if each == did(3, AWAY) else url) for each, url in directory]
     moved += [(did(n, f"new{host}"), f"https://{host}") for host in (AWAY, BUSY) for n in range(20)]
@@ -135,7 +135,7 @@ def test_the_next_run_asks_for_what_is_due_first_and_what_has_moved_where_it_is(
     complete, view, _ = crawl(tmp_path, again, moved)
 
     assert complete
-    assert view.failed == {Category.PARSE_ERROR: 100}
+    assert view.failed == {AtprotoCategory.PARSE_ERROR: 100}
     first = [each for _, each in again.asked if AWAY in each and "new" not in each]
     assert len(first) == len(set(first)) == 30
     of_host = [each for _, each in again.asked if each.endswith(AWAY) and each != did(3, AWAY)]

@@ -8,7 +8,7 @@ import pytest
 from fleet_crawl import Crawled, crawl_fleet
 from world_networks import FleetNetwork
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.attempts import Sends
 from sanderling.repos.rules import RepoRules
 from sanderling.stores.control_file import NOTHING, Control
@@ -95,7 +95,7 @@ def test_two_hosts_that_refuse_everything_hold_up_no_other_and_the_end_for_our_p
 
     refused = {did for host in fleet.pds if host.name in two for did in host.expected()}
     assert len(refused) >= 5
-    assert done.view.failed[Category.RATE_LIMITED] == len(refused)
+    assert done.view.failed[AtprotoCategory.RATE_LIMITED] == len(refused)
     live = {did for did, end in fleet.expected().items() if end.archived}
     assert set(done.archive) == live - refused, "what failed once at the other hosts too"
     assert network.answered < alone + 5
@@ -109,7 +109,7 @@ def test_patience_counts_once_and_not_for_each_pass(tmp_path: Path, patience: fl
 
     done = crawled(tmp_path / "out", fleet, network, RepoRules(patience=patience))
 
-    assert done.view.failed[Category.RATE_LIMITED] == len(fleet.expected())
+    assert done.view.failed[AtprotoCategory.RATE_LIMITED] == len(fleet.expected())
     # What is refused is tried twice more within seconds, before the crawl hears of it.
     assert done.seconds < patience + 3 * asks
 
@@ -123,7 +123,7 @@ def test_a_host_that_fails_is_not_called_throttled(tmp_path: Path) -> None:
 
     done = crawled(tmp_path / "out", fleet, Resetting(set()), RepoRules(patience=20.0))
 
-    assert done.view.failed == {Category.CONNECTION_ERROR: len(fleet.expected())}
+    assert done.view.failed == {AtprotoCategory.CONNECTION_ERROR: len(fleet.expected())}
 
 
 def test_a_host_with_a_quota_is_waited_for_as_long_as_it_answers(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_one_did_that_is_always_refused_costs_no_other(tmp_path: Path) -> None:
     done = crawled(tmp_path / "out", fleet, Refusing(set(), dids=frozenset({first})))
 
     assert set(done.archive) == {did for did, end in fleet.expected().items() if end.archived} - {first}
-    assert done.view.failed[Category.RATE_LIMITED] == 1
+    assert done.view.failed[AtprotoCategory.RATE_LIMITED] == 1
     assert done.seconds < 2 * PATIENCE
 
 
@@ -184,4 +184,4 @@ def test_what_was_refused_is_asked_for_by_the_next_run(tmp_path: Path) -> None:
     done = crawled(tmp_path / "out", fleet, Refusing(set()))
 
     assert set(done.archive) == {did for did, end in fleet.expected().items() if end.archived}
-    assert Category.RATE_LIMITED not in done.view.failed
+    assert AtprotoCategory.RATE_LIMITED not in done.view.failed

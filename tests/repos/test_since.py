@@ -8,7 +8,7 @@ import pytest
 from fleet_crawl import LIMITS, Listed, archived, crawl_fleet, inline
 from world_networks import FleetNetwork
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.transport import Transport
 from sanderling.formats.rca import encode_block
 from sanderling.limit import Limiter
@@ -157,7 +157,7 @@ def test_who_refuses_repos_for_an_hour_holds_no_worker_that_has_just_asked_for_t
     with read(tmp_path / "first" / "rca")[0] as earlier:
         view, _ = again(tmp_path / "second", fleet, earlier, changed=live, silent=set(), network=Refusing)
 
-    assert view.failed[Category.RATE_LIMITED] >= len(live)
+    assert view.failed[AtprotoCategory.RATE_LIMITED] >= len(live)
     assert max(ends) < 60
 
 
@@ -173,7 +173,7 @@ def test_only_what_has_changed_is_archived_again(tmp_path: Path) -> None:
         view, network = again(tmp_path / "second", fleet, earlier, changed=changed, silent=silent)
 
     assert set(archived(tmp_path / "second" / "rca")) == changed | old, "those of the old form tell no revision"
-    assert view.failed[Category.UNCHANGED] == len(live) - 5
-    assert view.failed[Category.CONNECTION_ERROR] == 2
+    assert view.failed[AtprotoCategory.UNCHANGED] == len(live) - 5
+    assert view.failed[AtprotoCategory.CONNECTION_ERROR] == 2
     fetched = {did for method, did in network.asked if method == "getRepo"}
     assert not fetched & (set(live) - changed), "who says nothing to the first question is not asked the second"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import Any, TypeVar
 
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import CircuitOpen, Limiter, LimiterRules, PaceRules
@@ -18,7 +18,7 @@ from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.sequence.handler import SequenceHandler
 from sanderling.sequence.inquiries import Inquiry
-from sanderling.sequence.measures import Measures
+from sanderling.sequence.measures import SequenceMeasures
 from sanderling.stores.queue import Dead, Delivery, Depth, Letter, QueueError, checked
 from sanderling.task import Blame, Reply, Task
 from sanderling.testing import LoopClock
@@ -255,7 +255,7 @@ class NumbersApi:
         """The question for an id."""
         return Task(f"{HOST}/{number}?attempt={attempt}")
 
-    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> Answer:
+    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> NumberedAnswer:
         """What a reply means."""
         del wall
         status = Status(reply.body.decode())
@@ -270,11 +270,11 @@ class NumbersApi:
         return {b"True": True, b"False": False}.get(reply.body)
 
 
-def answer(status: Status, number: int = 0) -> Answer:
+def answer(status: Status, number: int = 0) -> NumberedAnswer:
     """An answer, with a message if it is a record."""
     code = Code.OK if status.exists else Code.CONTENT_NOT_FOUND
     message = body_of(number) if status is Status.SUCCESS else b""
-    return Answer(status, Outcome(code), error=status.value, message=message)
+    return NumberedAnswer(status, Outcome(code), error=status.value, message=message)
 
 
 def body_of(number: int) -> bytes:
@@ -287,7 +287,7 @@ class Asker:
 
     def __init__(self, upstream: Upstream, api: NumbersApi, clock: Clock) -> None:
         rules = LimiterRules(pace=PaceRules(initial_rps=100.0, min_rps=50.0, max_rps=1000.0))
-        self.measures = Measures()
+        self.measures = SequenceMeasures()
         self.disabled: Callable[[int], object] = lambda _: None
         self.open = True  # while it is not, questions wait
         self._limiter = Limiter(rules, clock=clock)
@@ -298,19 +298,19 @@ class Asker:
     def _off(self, number: int) -> None:
         self.disabled(number)
 
-    async def ask(self, number: int, *, always: bool = False) -> Answer:
+    async def ask(self, number: int, *, always: bool = False) -> NumberedAnswer:
         """What is said of an id."""
         said = await self._ask(number, always=always)
-        assert isinstance(said, Answer)
+        assert isinstance(said, NumberedAnswer)
         return said
 
     async def available(self) -> bool | None:
         """What is said of the API."""
         said = await self._ask(None, always=True)
-        assert not isinstance(said, Answer)
+        assert not isinstance(said, NumberedAnswer)
         return said
 
-    async def _ask(self, number: int | None, *, always: bool) -> Answer | bool | None:
+    async def _ask(self, number: int | None, *, always: bool) -> NumberedAnswer | bool | None:
         inquiry = Inquiry(number, asyncio.get_running_loop().create_future(), always)
         while True:
             try:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sequence_parts import Asker, JumpingClock, NumbersApi, Upstream, answer
 
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.observe.alerts import Alert
 from sanderling.outcome import Code, Outcome
 from sanderling.sequence.gaps import CONSECUTIVE, NEAR, WaitRules
@@ -59,7 +59,7 @@ class Watch:
 
     def seen(self, number: int, lag: float = 5.0) -> None:
         """The main lane had a record."""
-        self.lookout.answered(number, Answer(Status.SUCCESS, Outcome(Code.OK, lag=lag)), first=True)
+        self.lookout.answered(number, NumberedAnswer(Status.SUCCESS, Outcome(Code.OK, lag=lag)), first=True)
 
     def missing(self, *numbers: int, first: bool = True) -> None:
         """The main lane was told that these are not there."""

@@ -16,7 +16,7 @@ from sequence_parts import DAY, WALL, JumpingClock, MemoryQueue, Upstream, answe
 from sanderling.apis.numbered import Status
 from sanderling.sequence import recheck, sink
 from sanderling.sequence.cursor import IdCursor, Position
-from sanderling.sequence.measures import Measures
+from sanderling.sequence.measures import SequenceMeasures
 from sanderling.sequence.recheck import (
     AT_ONCE,
     FEW,
@@ -54,7 +54,7 @@ class Lane:
         self.state.change(Fates(missed=list(known)))
         self.queue = MemoryQueue(self.clock)
         self.reads = 0
-        self.measures = Measures()
+        self.measures = SequenceMeasures()
         position = Position(10**6)
         self.sink = SequenceSink(self.state, self.queue, self._desk, self.clock, position)
         self.writer = SequenceWriter(self.sink, IdCursor(position), "numbers", self.clock)

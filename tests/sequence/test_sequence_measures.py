@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sequence_parts import answer
 
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.outcome import Code, Outcome
-from sanderling.sequence.measures import MOST_ATTEMPTS, MOST_NAMES, Measures
+from sanderling.sequence.measures import MOST_ATTEMPTS, MOST_NAMES, SequenceMeasures
 
 
-def named(name: str, status: Status = Status.ERROR) -> Answer:
-    return Answer(status, Outcome(Code.HTTP_ERROR), error=name)
+def named(name: str, status: Status = Status.ERROR) -> NumberedAnswer:
+    return NumberedAnswer(status, Outcome(Code.HTTP_ERROR), error=name)
 
 
 def test_answers_are_counted_by_status_and_attempt() -> None:
-    measures = Measures()
+    measures = SequenceMeasures()
     for attempt in (1, 2, 2):
         measures.answer(Status.NOT_FOUND, attempt, None)
     measures.answer(Status.SUCCESS, 3, 12.0)
@@ -26,7 +26,7 @@ def test_answers_are_counted_by_status_and_attempt() -> None:
 
 @given(attempts=st.lists(st.integers(1, 10**6), max_size=50))
 def test_attempts_beyond_the_usual_are_one_label(attempts: list[int]) -> None:
-    measures = Measures()
+    measures = SequenceMeasures()
     for attempt in attempts:
         measures.answer(Status.ERROR, attempt, None)
 
@@ -47,7 +47,7 @@ def test_attempts_beyond_the_usual_are_one_label(attempts: list[int]) -> None:
     ],
 )
 def test_only_records_have_a_lag_and_none_from_the_future(status: Status, lag: float | None, counted: bool) -> None:  # noqa: FBT001 - a column of the table
-    measures = Measures()
+    measures = SequenceMeasures()
     measures.answer(status, 1, lag)
 
     assert bool(measures.lags) == counted
@@ -55,7 +55,7 @@ def test_only_records_have_a_lag_and_none_from_the_future(status: Status, lag: f
 
 
 def test_requests_are_timed_by_the_apis_own_name_and_else_by_status() -> None:
-    measures = Measures()
+    measures = SequenceMeasures()
     measures.request(named("DestinyThrottled"), 0.2)
     measures.request(named("DestinyThrottled"), 0.4)
     measures.request(named("", Status.SUCCESS), 0.1)
@@ -67,7 +67,7 @@ def test_requests_are_timed_by_the_apis_own_name_and_else_by_status() -> None:
 
 
 def test_a_host_cannot_fill_our_memory_with_names() -> None:
-    measures = Measures()
+    measures = SequenceMeasures()
     for number in range(1000):
         measures.request(named(f"error {number}"), 0.1)
     measures.request(named("error 3"), 0.1)
@@ -79,7 +79,7 @@ def test_a_host_cannot_fill_our_memory_with_names() -> None:
 
 
 def test_the_latency_is_the_mean_since_it_was_last_asked_for() -> None:
-    measures = Measures()
+    measures = SequenceMeasures()
     assert measures.latency() is None
     measures.request(answer(Status.SUCCESS), 0.2)
     measures.request(answer(Status.NOT_FOUND), 0.4)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_reports import SEQUENCE, sequence, standing
 
-from sanderling.engine.host_report import Standing
+from sanderling.engine.host_report import EngineStanding
 from sanderling.observe.report import (
     AtFault,
     HostCondition,
@@ -41,7 +41,7 @@ def test_a_crawl_reports_what_it_did() -> None:
     ],
 )
 def test_its_host_has_its_state_and_the_reason(
-    facts: dict[str, Any], at: Standing | None, state: HostCondition, trouble: str, at_fault: AtFault | None
+    facts: dict[str, Any], at: EngineStanding | None, state: HostCondition, trouble: str, at_fault: AtFault | None
 ) -> None:
     (host,) = sequence(at, **facts).hosts
 

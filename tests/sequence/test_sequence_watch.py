@@ -110,11 +110,11 @@ def test_decisions_are_told_with_what_they_found(tmp_path: Path) -> None:
 
 def test_a_gap_is_not_counted_as_being_behind(tmp_path: Path) -> None:
     hole = Hole(16_000_000_300, 50_000)
-    _, statuses = seen(tmp_path, 120.0, game(schedule=schedule(history=HISTORY, holes=(hole,))))
+    _, statuses = seen(tmp_path, 180.0, game(schedule=schedule(history=HISTORY, holes=(hole,))))
 
     assert statuses[-1].facts.gaps == 1
     assert statuses[-1].facts.skipped == pytest.approx(50_000, abs=300)
-    assert max(each.facts.behind or 0 for each in statuses) < (HISTORY + 120) * RATE
+    assert max(each.facts.behind or 0 for each in statuses) < (HISTORY + 180) * RATE
     assert any(each.facts.looking for each in statuses)
     assert any(each.doing.startswith("looking for what is ahead") for each in statuses)
 

@@ -11,6 +11,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import (
     KEPT,
+    PAGES,
     REOPENABLE,
     UNFETCHED,
     Aside,
@@ -161,6 +162,10 @@ class FrontierPlay(RuleBasedStateMachine):
         rows = [each.row(self.asides.get(each.host, (None,))[0]) for each in self.waiting()]
         assert sorted(self.frontier.waiting_rows()) == rows
         assert self.frontier.waiting() == Counter(each.host for each in self.waiting())
+        hosts = self.frontier.waiting_hosts(0, 99, max((due for _, due in self.asides.values()), default=0.0))
+        assert {each.name: each.waiting for each in hosts} == self.frontier.waiting()
+        pages = Counter(each.host for each in self.twins.values() if each.end in PAGES)
+        assert {each.name: each.fetched for each in hosts} == {each.name: pages[each.name] for each in hosts}
         asides = [
             Aside(host, len(self.waiting(host)), why.code, why.status, why.detail, due)
             for host, (why, due) in self.asides.items()

@@ -170,11 +170,35 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_page_that_was_never_written_is_found_at_once(path: Path, sound: Path) -> None:
-    content = sound.read_bytes()
-    path.write_bytes(content[: -4 * 4096] + bytes(4096) + content[-3 * 4096 :])
+    path.write_bytes(holed(sound.read_bytes()))
 
     with pytest.raises(FolderError, match=r"ledger\.db is damaged: "):
         Frontier(path)
+
+
+def test_a_large_file_is_read_whole_only_if_its_writer_was_killed(
+    path: Path, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frontier_file, "SMALL", 0)
+    shutil.copy(sound, path)
+    with closing(Frontier(path)) as ledger:
+        ledger.commit([], found(1000), 0)
+        ledger._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        killed = path.read_bytes()
+    closed = path.read_bytes()
+
+    path.write_bytes(holed(closed))
+    with closing(Frontier(path)) as ledger:
+        assert (ledger.known, ledger.counts()[End.FAILED]) == (601, 100)
+
+    path.write_bytes(holed(killed))
+    with pytest.raises(FolderError, match=r"ledger\.db is damaged: "):
+        Frontier(path)
+
+
+def holed(content: bytes) -> bytes:
+    """A file one page of which was never written."""
+    return content[: -4 * 4096] + bytes(4096) + content[-3 * 4096 :]
 
 
 def use(path: Path) -> None:

@@ -13,7 +13,7 @@ from sanderling.observe.report import Report
 from sanderling.pages.report import PagesFacts
 from sanderling.stores.process_identity import ProcessIdentity, has_ended, own_process
 from sanderling.stores.status_file import is_running, read_status
-from sanderling.web.house import Reader
+from sanderling.web.house import HouseReader
 
 pytestmark = pytest.mark.skipif(own_process() is None, reason="only Linux says when a process began")
 
@@ -42,7 +42,7 @@ def test_one_that_was_killed_does_not_run_whatever_it_said_a_moment_ago(tmp_path
         child.stdout.readline()
         found = read_status(tmp_path, Report[PagesFacts])
         assert found is not None
-        system = Reader(tmp_path.parent).system(tmp_path)
+        system = HouseReader(tmp_path.parent).system(tmp_path)
         assert system is not None
         wall = system.stamp.changed / 1e9
         alive = is_running(found.process, PAGES.process.wall)

@@ -14,7 +14,7 @@ from known_reports import EVENTS, POLLING, changed, put
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.clock import Clock, SystemClock
 from sanderling.executor import in_threads
 from sanderling.stores.documents import Schema
@@ -134,7 +134,7 @@ async def polled(folder: Path) -> AsyncIterator[PollingStore]:
         try:
             await store.claim(0.0)
             (folder / f"{DATABASE}-polls").write_text(f"{PID}\n")
-            await store.set(KINDS, msgspec.json.encode([Kind("race", 10.0, active_seconds=0.2)]).decode())
+            await store.set(KINDS, msgspec.json.encode([PolledKind("race", 10.0, active_seconds=0.2)]).decode())
             race = [WantedTarget("race", each, "e1", None, 10.0, 0) for each in ("r1", "r2")]
             await store.apply(Reconciliation(insert=tuple(race)), 0.0)
             await store.change("race", "r2", {"enabled": False})

@@ -11,7 +11,7 @@ import msgspec
 from known_reports import polling
 from yarl import URL
 
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe.report import Report
 from sanderling.polling.change_feed import ChangeFeed
@@ -28,7 +28,7 @@ from sanderling.web.stream import StreamRules, Streams
 
 WALL = 1_800_000_000.0
 TOKEN = "a-token-of-enough-characters"  # noqa: S105 - it opens nothing
-KINDS = (Kind("event", 10.0), Kind("results", 10.0), Kind("race", 10.0, active_seconds=0.2))
+KINDS = (PolledKind("event", 10.0), PolledKind("results", 10.0), PolledKind("race", 10.0, active_seconds=0.2))
 SNAPSHOT = ("event", "results")
 
 

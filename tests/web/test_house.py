@@ -13,11 +13,11 @@ from known_reports import ALL, EVENTS, PAGES, POLLING, WALL, changed, put
 from sanderling.stores.control_file import Control, write_control
 from sanderling.stores.status_file import SILENT
 from sanderling.web import house
-from sanderling.web.house import LARGEST, MOST_FOLDERS, Reader, contents, folders
+from sanderling.web.house import LARGEST, MOST_FOLDERS, HouseReader, contents, folders
 
 
 def names(home: Path) -> list[str]:
-    return [each.name for each in Reader(home).read()]
+    return [each.name for each in HouseReader(home).read()]
 
 
 def test_systems_are_found_in_the_home_its_folders_and_theirs(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_every_system_is_read_as_what_it_is(tmp_path: Path) -> None:
     for name, status in ALL.items():
         put(tmp_path / name, status)
 
-    read = {each.name: (each.system, each.report) for each in Reader(tmp_path).read()}
+    read = {each.name: (each.system, each.report) for each in HouseReader(tmp_path).read()}
 
     assert read == {name: (name, status) for name, status in ALL.items()}
 
@@ -45,7 +45,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (home / "link").symlink_to(elsewhere)
     (home / "system" / "status.json").symlink_to(elsewhere / "status.json")
 
-    read = Reader(home).read()
+    read = HouseReader(home).read()
 
     assert [(each.name, each.report) for each in read] == [("system", None)]
     assert "makes no sense" in read[0].trouble
@@ -67,7 +67,7 @@ def test_a_home_with_very_many_folders_is_looked_at_in_part_and_systems_come_bef
 
 def test_a_file_is_read_again_only_when_it_was_written_again(tmp_path: Path) -> None:
     put(tmp_path / "pages", PAGES, at=WALL)
-    reader = Reader(tmp_path)
+    reader = HouseReader(tmp_path)
 
     first, second = reader.read()[0], reader.read()[0]
     put(tmp_path / "pages", changed(PAGES, waiting=31), at=WALL + 1)
@@ -79,7 +79,7 @@ def test_a_file_is_read_again_only_when_it_was_written_again(tmp_path: Path) -> 
 
 def test_what_people_want_of_a_system_is_read_as_well_and_again_when_it_changes(tmp_path: Path) -> None:
     folder = put(tmp_path / "pages", PAGES)
-    reader = Reader(tmp_path)
+    reader = HouseReader(tmp_path)
 
     before = reader.read()[0].control
     write_control(folder, Control(paused=True, hosts=frozenset({"a.example"})))
@@ -100,7 +100,7 @@ def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     os.mkfifo(tmp_path / "other" / "status.json")
 
-    other, pages = Reader(tmp_path).read()
+    other, pages = HouseReader(tmp_path).read()
 
     assert "it is no file" in other.trouble
     assert pages.report == PAGES
@@ -112,7 +112,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(LARGEST + 1)
 
-    found = Reader(tmp_path).read()[0]
+    found = HouseReader(tmp_path).read()[0]
 
     assert f"expected at most {LARGEST:,}" in found.trouble
     with pytest.raises(OSError, match="expected at most 10"):
@@ -138,7 +138,7 @@ def test_a_broken_status_is_a_system_with_a_trouble(tmp_path: Path, what: str) -
     (tmp_path / "broken" / "status.json").write_bytes(BROKEN[what])
     put(tmp_path / "pages", PAGES)
 
-    broken, pages = Reader(tmp_path).read()
+    broken, pages = HouseReader(tmp_path).read()
 
     assert broken.report is None
     assert broken.trouble
@@ -150,7 +150,7 @@ def test_a_report_with_other_facts_is_known_by_its_system(tmp_path: Path) -> Non
     document = msgspec.to_builtins(POLLING) | {"facts": {"of": "another version"}}
     (tmp_path / "status.json").write_text(json.dumps(document))
 
-    found = Reader(tmp_path).read()[0]
+    found = HouseReader(tmp_path).read()[0]
 
     assert (found.name, found.system, found.report) == (".", "polling", None)
     assert found.process == POLLING.process
@@ -160,7 +160,7 @@ def test_a_report_with_other_facts_is_known_by_its_system(tmp_path: Path) -> Non
 def test_each_process_of_a_folder_is_found(tmp_path: Path) -> None:
     put(tmp_path / "events", changed(EVENTS, pid=1))
     put(tmp_path / "events", changed(EVENTS, pid=2), name="status-2.json")
-    reader = Reader(tmp_path)
+    reader = HouseReader(tmp_path)
 
     first, second = reader.read()
 
@@ -176,7 +176,7 @@ def test_each_process_of_a_folder_is_found(tmp_path: Path) -> None:
 def test_whatever_a_file_holds_it_is_a_system(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "status.json").write_bytes(data)
 
-    assert len(Reader(tmp_path).read()) == 1
+    assert len(HouseReader(tmp_path).read()) == 1
 
 
 def test_a_folder_whose_name_is_no_text_can_be_named(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_folder_whose_name_is_no_text_can_be_named(tmp_path: Path) -> None:
 
 
 def test_a_home_that_is_not_there_has_no_systems(tmp_path: Path) -> None:
-    assert Reader(tmp_path / "nowhere").read() == []
+    assert HouseReader(tmp_path / "nowhere").read() == []
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_system_runs_that_said_something_lately(
     put(tmp_path, changed(PAGES, wall=said))
     os.utime(tmp_path / "status.json", (written, written))
 
-    found = Reader(tmp_path).read()[0]
+    found = HouseReader(tmp_path).read()[0]
 
     assert found.age(WALL) == pytest.approx(age)
     assert found.running(WALL) is running
@@ -214,4 +214,4 @@ def test_a_system_runs_that_said_something_lately(
 def test_a_system_that_says_that_it_ended_does_not_run(tmp_path: Path) -> None:
     put(tmp_path, changed(PAGES, running=False), at=WALL)
 
-    assert Reader(tmp_path).read()[0].running(WALL) is False
+    assert HouseReader(tmp_path).read()[0].running(WALL) is False

@@ -7,7 +7,7 @@ import pytest
 from hostile_game import Hostile, HostileGame, HostileRules
 
 from sanderling.apis.bungie import Bungie
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.fetch.classify import of_reply
 from sanderling.formats.instance import decode
 from sanderling.task import Reply
@@ -27,7 +27,7 @@ def reply(answer: GameAnswer) -> Reply:
     return Reply(answer.status, answer.headers, answer.body, ORIGIN, 0.0)
 
 
-def read(game: Game, number: int, since: float = 0.0) -> Answer:
+def read(game: Game, number: int, since: float = 0.0) -> NumberedAnswer:
     wall = BEGAN + since
     found = reply(game.ask(f"{REPORT}{number}/", wall))
     return API.read(number, found, of_reply(found.status, found.headers, wall=wall), wall)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.formats import cbor
 from sanderling.formats.car import read_car
 from sanderling.formats.parsed import Limits
@@ -161,7 +161,7 @@ def listed(name: str, what: str, limit: int) -> list[Any]:
 
 
 def are_listed(ends: dict[str, Expected]) -> set[str]:
-    return {did for did, end in ends.items() if end.category is not Category.NOT_FOUND}
+    return {did for did, end in ends.items() if end.category is not AtprotoCategory.NOT_FOUND}
 
 
 @pytest.mark.parametrize("limit", [1, 7, 1000])
@@ -340,10 +340,15 @@ def test_faults_come_as_often_as_is_said(word: str, faults: dict[TransportFault,
 
 
 def test_what_each_character_is_for_is_expected_of_it() -> None:
-    found: dict[str, set[Category | None]] = defaultdict(set)
+    found: dict[str, set[AtprotoCategory | None]] = defaultdict(set)
     for each in FLEET.pds:
         found[each.character.word] |= {end.category for end in each.expected().values()}
-    gone = {Category.NOT_FOUND, Category.DEACTIVATED, Category.TAKENDOWN, Category.SUSPENDED}
+    gone = {
+        AtprotoCategory.NOT_FOUND,
+        AtprotoCategory.DEACTIVATED,
+        AtprotoCategory.TAKENDOWN,
+        AtprotoCategory.SUSPENDED,
+    }
 
     assert {word for word, categories in found.items() if categories == {None}} == {
         "small",
@@ -354,28 +359,28 @@ def test_what_each_character_is_for_is_expected_of_it() -> None:
         "cutting",
     }
     assert {word: categories for word, categories in found.items() if categories != {None}} == {
-        "healthy": {None, Category.NOT_FOUND, Category.DEACTIVATED, Category.TAKENDOWN},
-        "walled": {None, Category.UNAVAILABLE, Category.HTTP_ERROR},
+        "healthy": {None, AtprotoCategory.NOT_FOUND, AtprotoCategory.DEACTIVATED, AtprotoCategory.TAKENDOWN},
+        "walled": {None, AtprotoCategory.UNAVAILABLE, AtprotoCategory.HTTP_ERROR},
         "lying": {
             None,
-            Category.DID_MISMATCH,
-            Category.PARSE_ERROR,
-            Category.TOO_LARGE,
-            Category.INCOMPLETE,
-            Category.HTTP_ERROR,
+            AtprotoCategory.DID_MISMATCH,
+            AtprotoCategory.PARSE_ERROR,
+            AtprotoCategory.TOO_LARGE,
+            AtprotoCategory.INCOMPLETE,
+            AtprotoCategory.HTTP_ERROR,
         },
         "gone": gone,
-        "leading": {Category.REFUSED},
-        "mute": {Category.TIMEOUT},
-        "dead": {Category.CONNECTION_ERROR},
-        "nameless": {Category.DNS_ERROR},
+        "leading": {AtprotoCategory.REFUSED},
+        "mute": {AtprotoCategory.TIMEOUT},
+        "dead": {AtprotoCategory.CONNECTION_ERROR},
+        "nameless": {AtprotoCategory.DNS_ERROR},
     }
 
 
 def test_an_address_needs_no_name() -> None:
     moved = FLEET.at({each.name: "http://127.0.0.1:1" for each in FLEET.hosts})
 
-    assert {end.category for end in host("nameless", moved).expected().values()} == {Category.CONNECTION_ERROR}
+    assert {end.category for end in host("nameless", moved).expected().values()} == {AtprotoCategory.CONNECTION_ERROR}
     assert ("nameless.example" in moved, "nameless.example" in FLEET) == (True, False)
 
 

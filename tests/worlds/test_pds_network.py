@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from world_networks import FleetNetwork
 
-from sanderling.apis.atproto import Category, get_latest_commit, get_repo, list_repos, why_not, why_unsound
+from sanderling.apis.atproto import AtprotoCategory, get_latest_commit, get_repo, list_repos, why_not, why_unsound
 from sanderling.fetch.attempts import EXPECTED, Fetched, Fetcher
 from sanderling.fetch.classify import of_error
 from sanderling.fetch.guard import GuardRules
@@ -36,7 +36,7 @@ def filed(fetched: Fetched, did: str) -> Expected:
     except RepoError as error:
         return Expected(why_unsound(error))
     if repo.did != did:
-        return Expected(Category.DID_MISMATCH)
+        return Expected(AtprotoCategory.DID_MISMATCH)
     return Expected(None, repo.rev, {kept.name: kept.count for kept in repo.collections})
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from world_networks import FleetNetwork
 
-from sanderling.apis.atproto import Category, get_repo, why_not, why_unsound
+from sanderling.apis.atproto import AtprotoCategory, get_repo, why_not, why_unsound
 from sanderling.fetch.attempts import EXPECTED
 from sanderling.fetch.classify import of_error, of_reply
 from sanderling.fetch.guard import GuardRules
@@ -65,7 +65,7 @@ async def end_of(http: Http, task: Task, did: str) -> Expected:
     except RepoError as error:
         return Expected(why_unsound(error))
     if repo.did != did:
-        return Expected(Category.DID_MISMATCH)
+        return Expected(AtprotoCategory.DID_MISMATCH)
     return Expected(None, repo.rev, {kept.name: kept.count for kept in repo.collections})
 
 
@@ -85,10 +85,10 @@ def test_every_repo_comes_to_what_is_expected_of_it() -> None:
     assert found == expected
     assert {end.category for end in expected.values()} >= {
         None,
-        Category.CONNECTION_ERROR,
-        Category.TIMEOUT,
-        Category.REFUSED,
-        Category.TOO_LARGE,
+        AtprotoCategory.CONNECTION_ERROR,
+        AtprotoCategory.TIMEOUT,
+        AtprotoCategory.REFUSED,
+        AtprotoCategory.TOO_LARGE,
     }
 
 

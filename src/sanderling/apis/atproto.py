@@ -19,7 +19,7 @@ JSON = (("Accept", "application/json"),)
 LINES = (("Accept", "application/jsonlines"),)
 
 
-class Category(StrEnum):
+class AtprotoCategory(StrEnum):
     """Why a repo was not archived."""
 
     NOT_FOUND = "not_found"
@@ -55,60 +55,66 @@ class Category(StrEnum):
 
 PERMANENT = frozenset(
     {
-        Category.NOT_FOUND,
-        Category.DEACTIVATED,
-        Category.TAKENDOWN,
-        Category.SUSPENDED,
-        Category.PARSE_ERROR,
-        Category.DID_MISMATCH,
-        Category.TOO_LARGE,
-        Category.REFUSED,
-        Category.UNCHANGED,
-        Category.LEFT_OUT,
+        AtprotoCategory.NOT_FOUND,
+        AtprotoCategory.DEACTIVATED,
+        AtprotoCategory.TAKENDOWN,
+        AtprotoCategory.SUSPENDED,
+        AtprotoCategory.PARSE_ERROR,
+        AtprotoCategory.DID_MISMATCH,
+        AtprotoCategory.TOO_LARGE,
+        AtprotoCategory.REFUSED,
+        AtprotoCategory.UNCHANGED,
+        AtprotoCategory.LEFT_OUT,
     }
 )
-TRANSIENT = tuple(category for category in Category if category not in PERMANENT)
+TRANSIENT = tuple(category for category in AtprotoCategory if category not in PERMANENT)
 HOSTS_FAULT = frozenset(
-    {Category.DNS_ERROR, Category.UNAVAILABLE, Category.CONNECTION_ERROR, Category.TIMEOUT, Category.UNKNOWN}
+    {
+        AtprotoCategory.DNS_ERROR,
+        AtprotoCategory.UNAVAILABLE,
+        AtprotoCategory.CONNECTION_ERROR,
+        AtprotoCategory.TIMEOUT,
+        AtprotoCategory.UNKNOWN,
+    }
 )
 
 # The names that the lexicon gives, and those that hosts of other makes give for the same.
 BY_NAME = {
-    "RepoNotFound": Category.NOT_FOUND,
-    "AccountNotFound": Category.NOT_FOUND,
-    "NotFound": Category.NOT_FOUND,
-    "RepoDeactivated": Category.DEACTIVATED,
-    "AccountDeactivated": Category.DEACTIVATED,
-    "RepoTakendown": Category.TAKENDOWN,
-    "AccountTakedown": Category.TAKENDOWN,
-    "RepoSuspended": Category.SUSPENDED,
-    "AccountSuspended": Category.SUSPENDED,
-    "RateLimitExceeded": Category.RATE_LIMITED,
+    "RepoNotFound": AtprotoCategory.NOT_FOUND,
+    "AccountNotFound": AtprotoCategory.NOT_FOUND,
+    "NotFound": AtprotoCategory.NOT_FOUND,
+    "RepoDeactivated": AtprotoCategory.DEACTIVATED,
+    "AccountDeactivated": AtprotoCategory.DEACTIVATED,
+    "RepoTakendown": AtprotoCategory.TAKENDOWN,
+    "AccountTakedown": AtprotoCategory.TAKENDOWN,
+    "RepoSuspended": AtprotoCategory.SUSPENDED,
+    "AccountSuspended": AtprotoCategory.SUSPENDED,
+    "RateLimitExceeded": AtprotoCategory.RATE_LIMITED,
 }
 # What the reference host says, under a name that means anything, for a repo whose root is gone.
 GONE = "could not find repo"
-BY_STATUS = {404: Category.NOT_FOUND, 410: Category.DEACTIVATED, 429: Category.RATE_LIMITED}
+BY_STATUS = {404: AtprotoCategory.NOT_FOUND, 410: AtprotoCategory.DEACTIVATED, 429: AtprotoCategory.RATE_LIMITED}
 BY_CODE = {
-    Code.RATE_LIMITED: Category.RATE_LIMITED,
-    Code.DNS_ERROR: Category.DNS_ERROR,
-    Code.TIMEOUT: Category.TIMEOUT,
-    Code.CONNECTION_REFUSED: Category.CONNECTION_ERROR,
-    Code.CONNECTION_RESET: Category.CONNECTION_ERROR,
-    Code.TLS_ERROR: Category.CONNECTION_ERROR,
-    Code.NETWORK_ERROR: Category.CONNECTION_ERROR,
+    Code.RATE_LIMITED: AtprotoCategory.RATE_LIMITED,
+    Code.DNS_ERROR: AtprotoCategory.DNS_ERROR,
+    Code.TIMEOUT: AtprotoCategory.TIMEOUT,
+    Code.CONNECTION_REFUSED: AtprotoCategory.CONNECTION_ERROR,
+    Code.CONNECTION_RESET: AtprotoCategory.CONNECTION_ERROR,
+    Code.TLS_ERROR: AtprotoCategory.CONNECTION_ERROR,
+    Code.NETWORK_ERROR: AtprotoCategory.CONNECTION_ERROR,
     # A body that was cut on the way is the network's doing: filed under parse errors it would never be asked for again.
-    Code.TRUNCATED: Category.CONNECTION_ERROR,
-    Code.HOST_UNAVAILABLE: Category.UNAVAILABLE,
-    Code.TOO_LARGE: Category.TOO_LARGE,
-    Code.REFUSED: Category.REFUSED,
-    Code.INVALID_URL: Category.REFUSED,
-    Code.BAD_ENCODING: Category.HTTP_ERROR,
-    Code.CANCELLED: Category.LEFT_ALONE,  # the one reason of our own for which a host is set aside
-    Code.INVALID_RESPONSE: Category.HTTP_ERROR,
-    Code.REDIRECT_LOOP: Category.HTTP_ERROR,
-    Code.HTTP_ERROR: Category.HTTP_ERROR,
-    Code.AUTH_FAILED: Category.HTTP_ERROR,
-    Code.ACCESS_DENIED: Category.HTTP_ERROR,
+    Code.TRUNCATED: AtprotoCategory.CONNECTION_ERROR,
+    Code.HOST_UNAVAILABLE: AtprotoCategory.UNAVAILABLE,
+    Code.TOO_LARGE: AtprotoCategory.TOO_LARGE,
+    Code.REFUSED: AtprotoCategory.REFUSED,
+    Code.INVALID_URL: AtprotoCategory.REFUSED,
+    Code.BAD_ENCODING: AtprotoCategory.HTTP_ERROR,
+    Code.CANCELLED: AtprotoCategory.LEFT_ALONE,  # the one reason of our own for which a host is set aside
+    Code.INVALID_RESPONSE: AtprotoCategory.HTTP_ERROR,
+    Code.REDIRECT_LOOP: AtprotoCategory.HTTP_ERROR,
+    Code.HTTP_ERROR: AtprotoCategory.HTTP_ERROR,
+    Code.AUTH_FAILED: AtprotoCategory.HTTP_ERROR,
+    Code.ACCESS_DENIED: AtprotoCategory.HTTP_ERROR,
 }
 
 
@@ -116,11 +122,11 @@ BY_CODE = {
 # a page of theirs, be it that the name was sold, sends no CAR at all. A repo that is written to while it is sent, or
 # sent by somebody who hung up, lacks blocks.
 BY_KIND = {
-    Kind.TOO_LARGE: Category.TOO_LARGE,
-    Kind.CAR_HEADER: Category.HTTP_ERROR,
-    Kind.CAR_FRAME: Category.INCOMPLETE,
-    Kind.COMMIT_MISSING: Category.INCOMPLETE,
-    Kind.MST_MISSING_NODE: Category.INCOMPLETE,
+    Kind.TOO_LARGE: AtprotoCategory.TOO_LARGE,
+    Kind.CAR_HEADER: AtprotoCategory.HTTP_ERROR,
+    Kind.CAR_FRAME: AtprotoCategory.INCOMPLETE,
+    Kind.COMMIT_MISSING: AtprotoCategory.INCOMPLETE,
+    Kind.MST_MISSING_NODE: AtprotoCategory.INCOMPLETE,
 }
 
 
@@ -209,30 +215,30 @@ class _Error(msgspec.Struct):
     message: str = ""
 
 
-def why_not(outcome: Outcome, reply: Reply | None) -> Category:
+def why_not(outcome: Outcome, reply: Reply | None) -> AtprotoCategory:
     """The category of an answer to getRepo that was not a repo."""
     if reply is not None and reply.status >= 400 and (named := _named(reply.body)) is not None:
         return named
     return BY_STATUS.get(outcome.status) or BY_CODE.get(outcome.code) or _by_hundred(outcome.status)
 
 
-def why_unsound(error: RepoError) -> Category:
+def why_unsound(error: RepoError) -> AtprotoCategory:
     """The category of an answer to getRepo that is no sound repo."""
-    return BY_KIND.get(error.kind, Category.PARSE_ERROR)
+    return BY_KIND.get(error.kind, AtprotoCategory.PARSE_ERROR)
 
 
-def _by_hundred(status: int) -> Category:
+def _by_hundred(status: int) -> AtprotoCategory:
     if status >= 500:
-        return Category.UNAVAILABLE
-    return Category.HTTP_ERROR if status else Category.UNKNOWN
+        return AtprotoCategory.UNAVAILABLE
+    return AtprotoCategory.HTTP_ERROR if status else AtprotoCategory.UNKNOWN
 
 
-def _named(body: bytes) -> Category | None:
+def _named(body: bytes) -> AtprotoCategory | None:
     """The category that the error's own name stands for, if it has one."""
     try:
         error = msgspec.json.decode(body, type=_Error)
     except (msgspec.MsgspecError, RecursionError):
         return None
     if error.error == "InvalidRequest" and GONE in error.message.lower():
-        return Category.NOT_FOUND
+        return AtprotoCategory.NOT_FOUND
     return BY_NAME.get(error.error)

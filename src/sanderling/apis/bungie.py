@@ -14,7 +14,7 @@ import msgspec
 
 from sanderling.apis.bungie_report import Malformed, read_report
 from sanderling.apis.json_paths import UNREADABLE
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.formats.instance import Message, encode
 from sanderling.limit.hints import LONGEST
 from sanderling.outcome import Code, Outcome
@@ -134,7 +134,7 @@ class Bungie:
     def _headers(self) -> Headers:
         return (("X-API-KEY", self.key),) if self.key else ()
 
-    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> Answer:
+    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> NumberedAnswer:
         """What a reply means. Never raises."""
         try:
             envelope = _ENVELOPE.decode(reply.body)
@@ -144,7 +144,7 @@ class Bungie:
             return self._read_report(number, envelope.Response, general, wall)
         return _by_code(envelope, general)
 
-    def _read_report(self, number: int, raw: msgspec.Raw, general: Outcome, wall: float) -> Answer:
+    def _read_report(self, number: int, raw: msgspec.Raw, general: Outcome, wall: float) -> NumberedAnswer:
         try:
             report = read_report(raw, number, self.keep, wall)
         except Malformed as malformed:
@@ -174,12 +174,12 @@ class Bungie:
 
 def _answer(
     status: Status, general: Outcome, *, detail: str = "", lag: float | None = None, message: bytes = b""
-) -> Answer:
+) -> NumberedAnswer:
     outcome = Outcome(CODES[status], general.status, detail, general.retry_after, lag)
-    return Answer(status, outcome, message=message)
+    return NumberedAnswer(status, outcome, message=message)
 
 
-def _by_code(envelope: _Envelope, general: Outcome) -> Answer:
+def _by_code(envelope: _Envelope, general: Outcome) -> NumberedAnswer:
     """What an envelope without a report means."""
     code = envelope.ErrorCode
     error = NAMES.get(code, "other")
@@ -188,19 +188,19 @@ def _by_code(envelope: _Envelope, general: Outcome) -> Answer:
     if status is None:
         return _by_http(general, detail, error)
     if status is Status.ERROR:
-        return Answer(status, _failure(general, detail, rejected=code in BAD_KEYS), error)
+        return NumberedAnswer(status, _failure(general, detail, rejected=code in BAD_KEYS), error)
     asked = DISABLED_FOR if status is Status.DISABLED else _seconds(envelope.ThrottleSeconds)
     waits = [wait for wait in (asked, general.retry_after) if wait is not None]
-    return Answer(status, Outcome(CODES[status], general.status, detail, max(waits, default=None)), error)
+    return NumberedAnswer(status, Outcome(CODES[status], general.status, detail, max(waits, default=None)), error)
 
 
-def _by_http(general: Outcome, detail: str, error: str = "") -> Answer:
+def _by_http(general: Outcome, detail: str, error: str = "") -> NumberedAnswer:
     """What the status means, where the code is not there or says little."""
     outcome, status = _failure(general, detail), Status.ERROR
     if general.code is Code.RATE_LIMITED or general.status in SHUT_OUT:
         status = Status.RATE_LIMITED
         outcome = Outcome(Code.RATE_LIMITED, general.status, detail, general.retry_after)
-    return Answer(status, outcome, error or outcome.code.value)
+    return NumberedAnswer(status, outcome, error or outcome.code.value)
 
 
 def _failure(general: Outcome, detail: str, *, rejected: bool = False) -> Outcome:

@@ -12,7 +12,7 @@ import msgspec
 
 from sanderling.apis.conditions import Condition
 from sanderling.apis.json_paths import UNREADABLE, Path, show_value
-from sanderling.apis.polled import Kind, Wanted
+from sanderling.apis.polled import PolledKind, Wanted
 from sanderling.apis.salvage import note, parse_leniently
 from sanderling.ids import host_of
 from sanderling.outcome import Code
@@ -79,7 +79,7 @@ class DocumentListing:
 class JsonKind:
     """How documents of a kind are asked for and read."""
 
-    kind: Kind
+    kind: PolledKind
     url: str = field(repr=False)
     listing: DocumentListing | None
     items: Path
@@ -100,7 +100,7 @@ class JsonKind:
             raise ValueError("expected both of active_when and active_seconds, or none")
         own_id = Path.parse(settings.id)
         return cls(
-            Kind(name, settings.seconds, settings.active_seconds, settings.priority),
+            PolledKind(name, settings.seconds, settings.active_seconds, settings.priority),
             settings.url,
             None if settings.ids_url is None else DocumentListing(settings.ids_url, Path.parse(settings.ids), own_id),
             Path.parse(settings.items),

@@ -31,7 +31,7 @@ import msgspec
 
 from sanderling.apis.conditions import Condition
 from sanderling.apis.json_paths import UNREADABLE, Path, is_number, show_value
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.formats.instance import Instance, Message, encode
 from sanderling.ids import host_of
 from sanderling.moments import moment
@@ -128,7 +128,7 @@ class JsonIds:
         """The question for an id."""
         return Task(self.url.replace("{id}", str(number)), headers=self.headers)
 
-    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> Answer:
+    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> NumberedAnswer:
         """What a reply means. Never raises."""
         if general.code is Code.RATE_LIMITED:
             return _answer(Status.RATE_LIMITED, general)
@@ -157,7 +157,7 @@ class JsonIds:
             return self.record_if.explain(document)
         return ""
 
-    def _record(self, number: int, document: object, body: bytes, general: Outcome, wall: float) -> Answer:
+    def _record(self, number: int, document: object, body: bytes, general: Outcome, wall: float) -> NumberedAnswer:
         stamp = self.timestamp.find(document) if self.timestamp else None
         created = moment(stamp)
         if created is not None and created > LATEST:
@@ -191,23 +191,25 @@ def _parse(key: str, text: str | None, parse: Callable[[str], T]) -> T | None:
 
 def _answer(
     status: Status, general: Outcome, detail: str = "", *, lag: float | None = None, message: bytes = b""
-) -> Answer:
+) -> NumberedAnswer:
     outcome = Outcome(CODES[status], general.status, detail[:LONGEST_DETAIL], general.retry_after, lag)
-    return Answer(status, outcome, message=message)
+    return NumberedAnswer(status, outcome, message=message)
 
 
-def _failure(general: Outcome) -> Answer:
+def _failure(general: Outcome) -> NumberedAnswer:
     """No failure says that an id is done with, so codes that do are replaced."""
     code = Code.HTTP_ERROR if general.final else general.code
     detail = general.detail or f"HTTP {general.status}"
-    return Answer(Status.ERROR, Outcome(code, general.status, detail, general.retry_after), code.value)
+    return NumberedAnswer(Status.ERROR, Outcome(code, general.status, detail, general.retry_after), code.value)
 
 
-def _no_record(general: Outcome, why: str, body: bytes) -> Answer:
+def _no_record(general: Outcome, why: str, body: bytes) -> NumberedAnswer:
     """A 200 without a record in it. Twenty such in a row, and nothing else, are the host's fault, as 500s would be."""
     came = body[:LONGEST_SHOWN].decode(errors="replace")
     detail = f"no record: {why}; the answer begins {came!r}"[:LONGEST_DETAIL]
-    return Answer(Status.ERROR, Outcome(Code.HOST_UNAVAILABLE, general.status, detail, general.retry_after), NO_RECORD)
+    return NumberedAnswer(
+        Status.ERROR, Outcome(Code.HOST_UNAVAILABLE, general.status, detail, general.retry_after), NO_RECORD
+    )
 
 
 def _is_id(value: object, number: int) -> bool:

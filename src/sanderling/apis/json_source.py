@@ -29,7 +29,7 @@ import msgspec
 
 from sanderling.apis.json_documents import BRACES, NAME, JsonKind, KindSettings, check_url, decode_document, id_in
 from sanderling.apis.json_paths import Path
-from sanderling.apis.polled import Activity, Discovered, Kind, TargetName, Wanted
+from sanderling.apis.polled import Discovered, PolledKind, TargetActivity, TargetName, Wanted
 from sanderling.apis.polled_replies import body_of, within
 from sanderling.outcome import Code
 from sanderling.stores.documents import (
@@ -90,7 +90,7 @@ class JsonSource:
         return Schema(tuple(SourceTable(name, _COLUMNS) for name in self.documents))
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[PolledKind, ...]:
         """The kinds of its targets."""
         return tuple(each.kind for each in self.documents.values())
 
@@ -135,11 +135,11 @@ class JsonSource:
             keys = frozenset(row.key for row in rows)
             return self.schema.document(rows, [Whole(wanted.kind, "target", wanted.source_id, keys)], notes)
 
-    def activity(self, event: str, rows: Iterable[SourceRow]) -> Activity:
+    def activity(self, event: str, rows: Iterable[SourceRow]) -> TargetActivity:
         """The documents with a record for which the rule holds; the current one is the first of those."""
         live = (row for row in rows if row.values["active"] is True and row.values["event"] == event)
         active = frozenset(TargetName(row.table, str(row.values["target"])) for row in live)
-        return Activity(active, min(active, default=None))
+        return TargetActivity(active, min(active, default=None))
 
     def _about(self, wanted: Wanted) -> JsonKind:
         id_in(wanted.source_id, "id of a target", Code.REFUSED)

@@ -33,7 +33,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NumberedAnswer:
     """What came of asking for an id. `outcome.lag` is how old the record was, in seconds."""
 
     status: Status
@@ -52,7 +52,7 @@ class NumberedApi(Protocol):
     def task(self, number: int, attempt: int) -> Task:
         """The question for an id; `attempt` counts from 1 those whose answer was malformed."""
 
-    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> Answer:
+    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> NumberedAnswer:
         """What a reply means, that of any status; `general` is what status and headers mean. Never raises."""
 
     def availability(self) -> Task | None:
@@ -70,6 +70,6 @@ BY_CODE = {
 }
 
 
-def unanswered(outcome: Outcome) -> Answer:
+def unanswered(outcome: Outcome) -> NumberedAnswer:
     """What came of an id whose question was not answered, or by a body that was refused."""
-    return Answer(BY_CODE.get(outcome.code, Status.ERROR), outcome, error=outcome.code.value)
+    return NumberedAnswer(BY_CODE.get(outcome.code, Status.ERROR), outcome, error=outcome.code.value)

@@ -18,7 +18,7 @@ LONGEST_INTERVAL = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PolledKind:
     """A sort of document, and how often it is usually asked for."""
 
     name: str
@@ -70,7 +70,7 @@ class Discovered:
 
 
 @dataclass(frozen=True, slots=True)
-class Activity:
+class TargetActivity:
     """Which targets are live. Only those are asked more often: the current one may be over, or not have begun."""
 
     active: frozenset[TargetName] = frozenset()
@@ -90,7 +90,7 @@ class PolledSource(Protocol):
         """The tables that its documents become."""
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[PolledKind, ...]:
         """The kinds of its targets."""
 
     @property
@@ -106,5 +106,5 @@ class PolledSource(Protocol):
     def read(self, wanted: Wanted, reply: Reply) -> Document:
         """What a reply says. Raises SourceError and nothing else, whatever the reply."""
 
-    def activity(self, event: str, rows: Iterable[SourceRow]) -> Activity:
+    def activity(self, event: str, rows: Iterable[SourceRow]) -> TargetActivity:
         """What is live, by the stored rows of the watched tables."""

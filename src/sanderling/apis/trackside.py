@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sanderling.apis import trackside_documents as documents
-from sanderling.apis.polled import Activity, Discovered, Kind, Wanted
+from sanderling.apis.polled import Discovered, PolledKind, TargetActivity, Wanted
 from sanderling.apis.polled_replies import body_of, within
 from sanderling.apis.salvage import Salvaged
 from sanderling.apis.trackside_fields import RecordKey
@@ -27,12 +27,12 @@ _BASE = re.compile(r"https?://[^?#]+\Z", re.IGNORECASE)
 
 # The whole in ten seconds, the race that is flown five times a second; channels hardly ever change.
 KINDS = (
-    Kind("event", 10.0, whole=True),
-    Kind("pilots", 10.0, needs=("event",), whole=True),
-    Kind("rounds", 10.0, priority=1, needs=("event",), whole=True),
-    Kind("channels", 60.0),
-    Kind(RACE, 10.0, active_seconds=0.2, needs=("event", "rounds", "pilots", "channels")),
-    Kind("results", 2.0, needs=("event", "rounds", "pilots")),
+    PolledKind("event", 10.0, whole=True),
+    PolledKind("pilots", 10.0, needs=("event",), whole=True),
+    PolledKind("rounds", 10.0, priority=1, needs=("event",), whole=True),
+    PolledKind("channels", 60.0),
+    PolledKind(RACE, 10.0, active_seconds=0.2, needs=("event", "rounds", "pilots", "channels")),
+    PolledKind("results", 2.0, needs=("event", "rounds", "pilots")),
 )
 PATHS: Mapping[str, str] = {
     "event": "events/{event}/Event.json",
@@ -65,7 +65,7 @@ class Trackside:
     base: str
     name: str = field(default="trackside", init=False)
     schema: Schema = field(default=SCHEMA, init=False, repr=False)
-    kinds: tuple[Kind, ...] = field(default=KINDS, init=False, repr=False)
+    kinds: tuple[PolledKind, ...] = field(default=KINDS, init=False, repr=False)
     watched: tuple[str, ...] = field(default=("rounds", "races"), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class Trackside:
         with within(path.rpartition("/")[2], reply):
             return READ[wanted.kind](wanted, body_of(reply))
 
-    def activity(self, event: str, rows: Iterable[SourceRow]) -> Activity:
+    def activity(self, event: str, rows: Iterable[SourceRow]) -> TargetActivity:
         """Which race is flown, and which is the one to look at."""
         return activity_of(event, rows)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from sanderling.apis.polled import Activity, TargetName
+from sanderling.apis.polled import TargetActivity, TargetName
 from sanderling.stores.documents import SourceRow, Value
 
 RACE = "race"  # the kind of the targets
@@ -51,7 +51,7 @@ def _place(number: Value) -> tuple[bool, int]:
     return (False, number) if isinstance(number, int) else (True, 0)
 
 
-def activity_of(event: str, rows: Iterable[SourceRow]) -> Activity:
+def activity_of(event: str, rows: Iterable[SourceRow]) -> TargetActivity:
     """What is live in an event, by the rows of its rounds and races; rows of others are passed over."""
     own = [row for row in rows if row.values.get("event") == event]
     rounds: dict[Value, Value] = {row.key: row.values["round_order"] for row in own if row.table == "rounds"}
@@ -60,7 +60,7 @@ def activity_of(event: str, rows: Iterable[SourceRow]) -> Activity:
     order = {race.name: 0 for race in races} | {race.name: place for place, race in enumerate(line, 1)}
     active = next((race for race in line if race.active), None)
     current = active or _at_rest(line)
-    return Activity(frozenset({active.name} if active else ()), current.name if current else None, order)
+    return TargetActivity(frozenset({active.name} if active else ()), current.name if current else None, order)
 
 
 def _at_rest(line: list[_Race]) -> _Race | None:

@@ -12,7 +12,7 @@ from sanderling.ids import HostError
 from sanderling.stores.control_file import Control, Wish, read_control
 from sanderling.stores.durable import FolderError
 from sanderling.stores.status_file import FILE
-from sanderling.web.house import Found, Reader
+from sanderling.web.house import Found, HouseReader
 from sanderling.web.house_control import ASKING, UnknownHostError, spell_host, want
 from sanderling.web.house_hosts import requests_of
 from sanderling.words import count, printable
@@ -64,7 +64,7 @@ def control(
 def system_in(folder: Path) -> Found:
     """The system of a folder, called by the folder. Raises CommandError."""
     here = folder.absolute()
-    found = Reader(here.parent).system(here)
+    found = HouseReader(here.parent).system(here)
     if found is None or found.process is None:
         there = f"it has no {FILE}" if folder.is_dir() else "it is not there"
         why = there if found is None else found.trouble

@@ -104,7 +104,7 @@ def _ids(folder: Path) -> OnDisk:
     with known_state(SequenceFolder(out=folder)) as state:
         saved, missed = state.load(), {reason.value: ids for reason, ids in state.counts().items()}
     kept: dict[str, Any] = {"missed": missed}
-    lines = [line("missed", explain_missed(missed))] if missed else []
+    lines = [line("missed", explain_missed(missed))]
     if saved is not None:
         at = saved.position
         kept |= {"api": saved.api, "cursor": at.low, "next": at.next, "open": len(at.open), "newest": saved.newest}

@@ -21,7 +21,7 @@ from sanderling.cli.system_folder import find_folder, system_of
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe import logs
 from sanderling.observe.report import AnyReport
-from sanderling.web.house import Found, Reader
+from sanderling.web.house import Found, HouseReader
 from sanderling.web.house_asking import Asking
 from sanderling.web.house_live import Live
 from sanderling.web.house_reach import Reach
@@ -71,7 +71,7 @@ def show_system(system: str, folder: Path, *, as_json: bool) -> None:
     """Print how one system stands, in each of its processes. Raises CommandError."""
     kept = ON_DISK[system](folder) if system in ON_DISK else None
     here, wall = folder.absolute(), SystemClock().wall()
-    found = list(Reader(here.parent).processes(here))
+    found = list(HouseReader(here.parent).processes(here))
     if kept is None and not found:
         raise CommandError(printable(f"nothing has run in {folder} yet; begin: sanderling {BEGIN[system]}"), code=2)
     if as_json:

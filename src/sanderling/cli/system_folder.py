@@ -13,7 +13,7 @@ from sanderling.events.outbox import QUEUE
 from sanderling.jobs.folder import FRONTIER
 from sanderling.pages.earlier import LEDGER
 from sanderling.repos.segments import segments_in
-from sanderling.web.house import Reader
+from sanderling.web.house import HouseReader
 
 MARKS = {
     "pages": (LEDGER,),
@@ -52,7 +52,7 @@ def system_of(folder: Path) -> str:
     for system, files in MARKS.items():
         if any((folder / file).is_file() for file in files):
             return system
-    found = Reader(folder.absolute().parent).system(folder.absolute())
+    found = HouseReader(folder.absolute().parent).system(folder.absolute())
     if found is not None and found.process is not None:
         return found.system
     return "repos" if folder.is_dir() and segments_in(folder) else ""

@@ -29,7 +29,7 @@ from sanderling.stores.frontier_reading import HostWaits
 from sanderling.stores.ports import HostAside, ProgressError
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import FILE, age, is_running
-from sanderling.web.house import Found, Reader
+from sanderling.web.house import Found, HouseReader
 from sanderling.words import count, duration, printable
 
 NEAREST = 5  # names offered for one that is not known
@@ -76,7 +76,9 @@ def _processes(out: Path | None) -> list[tuple[Path, Found]]:
     """Those to look at: of the folder that is named, or of the one here, or of those one folder down."""
     here = out or Path()
     folders = [here] if (here / FILE).exists() or out else [path.parent for path in sorted(here.glob(f"*/{FILE}"))]
-    return [(each, found) for each in folders for found in Reader(each.absolute().parent).processes(each.absolute())]
+    return [
+        (each, found) for each in folders for found in HouseReader(each.absolute().parent).processes(each.absolute())
+    ]
 
 
 def hosts_of(report: AnyReport) -> dict[str, HostReport]:
@@ -156,7 +158,7 @@ def _is_left_alone(folder: Path, host: str) -> bool:
 
 def _instead(out: Path | None) -> str:
     """What there is in a folder that asks no hosts, or none that are told of here."""
-    there = None if out is None else Reader(out.absolute().parent).system(out.absolute())
+    there = None if out is None else HouseReader(out.absolute().parent).system(out.absolute())
     if there is None:
         return f"there is no {FILE}"
     return there.trouble or f"its {FILE} is of {there.system}, which has no hosts to tell of"

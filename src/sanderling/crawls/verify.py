@@ -81,12 +81,15 @@ class LedgerInspection:
                 proof.say(f"{name}: {problem}")
         if not proof.ok:
             return False
-        for (end, _), number in frontier_reading.tally(self.db).items():
+        counted = frontier_reading.count_ends(self.db)
+        for (end, _), number in counted.items():
             proof.counts[end] += number
         proof.finished, proof.aside = self.meta.finished, tuple(frontier_reading.aside(self.db))
         if proof.known != self.meta.known:
             proof.say(f"{name}: its ends add up to {proof.known}, expected {self.meta.known}")
             return False
+        if counted != frontier_reading.tally(self.db):
+            proof.say(f"{name}: its sums by end and reason are not those of its URLs")
         if proof.finished and proof.counts[End.WAITING]:
             proof.say(f"{name}: {proof.counts[End.WAITING]} wait, expected none where all is finished")
         self.ends = frontier_reading.ends(self.db)

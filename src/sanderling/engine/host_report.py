@@ -25,7 +25,7 @@ MOST_SHARED = 5
 FLAKY = 0.05  # the share of answers that fail from which it is worth a word
 
 
-class Standing(NamedTuple):
+class EngineStanding(NamedTuple):
     """What every system says in the same way."""
 
     process: Process
@@ -64,10 +64,10 @@ def standing_of(
     *,
     top: int = 1000,
     running: bool = True,
-) -> Standing:
+) -> EngineStanding:
     """Say how a system stands that has run for so long; `host` reports one of its `top` hosts at most."""
     wanted, seen = engine.wanted, limiter.snapshot(top)
-    return Standing(
+    return EngineStanding(
         process=this_process(seconds, engine.clock.wall(), running=running, paused=wanted.paused),
         hosts=tuple(each for each in map(host or report_host, seen.top) if each is not None),
         asked=seen.requests,

@@ -22,7 +22,7 @@ from sanderling.events.batches import (
 )
 from sanderling.events.envelopes import Envelope, InlineEnvelope, identity_of, is_known, location_of, with_own_id
 from sanderling.events.items import read_result
-from sanderling.events.measures import Measures
+from sanderling.events.measures import EventMeasures
 from sanderling.events.rows import process_batch
 from sanderling.events.rules import ConsumeRules
 from sanderling.events.stations import (
@@ -74,7 +74,7 @@ class MessageHandler:
     def __init__(
         self,
         at: Stations,
-        measures: Measures,
+        measures: EventMeasures,
         permits: Permits,
         back: asyncio.Event,
         clock: Clock,

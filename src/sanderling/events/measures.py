@@ -52,7 +52,7 @@ def code_label(code: str) -> str:
     return known if known in RULES else OTHER
 
 
-class Measures:
+class EventMeasures:
     """Counts of one process."""
 
     def __init__(self, clock: Clock) -> None:

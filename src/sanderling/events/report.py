@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from sanderling.engine.host_report import Standing
+from sanderling.engine.host_report import EngineStanding
 from sanderling.events.lately import Lately, Minute, ShortError
 from sanderling.events.measures import MODES
 from sanderling.events.modes import Modes
@@ -96,7 +96,7 @@ class EventsFacts(msgspec.Struct, frozen=True, kw_only=True):
         return f"{batches}: {count(self.posts, 'post')}, {count(self.errors, 'error')}"
 
 
-def report_events(facts: EventsFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[EventsFacts]:
+def report_events(facts: EventsFacts, at: EngineStanding, measured: Iterable[Metric] = ()) -> Report[EventsFacts]:
     """Make the report of a consumer from what is known of it; its hosts are the services that batches pass."""
     messages, queue = facts.messages, facts.queue
     waiting = 0 if queue is None else queue["ready"] + queue["delayed"]
@@ -195,7 +195,7 @@ def _describe(error: ShortError) -> str:
     return shorten(f"{error.platform or 'unknown'} {error.content_id or '?'}: {error.code}: {error.message}")
 
 
-def _doing(facts: EventsFacts, at: Standing) -> str:
+def _doing(facts: EventsFacts, at: EngineStanding) -> str:
     if not at.process.running:
         return f"ended with {count(facts.posts, 'post')} and {count(facts.errors, 'error')}"
     if facts.trouble:

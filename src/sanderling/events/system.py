@@ -33,7 +33,7 @@ from sanderling.engine.writer import Writer, WriterRules
 from sanderling.events.alarms import EventAlarms
 from sanderling.events.envelopes import EnvelopeError, InlineEnvelope, read_envelope
 from sanderling.events.handler import MessageHandler
-from sanderling.events.measures import Measures
+from sanderling.events.measures import EventMeasures
 from sanderling.events.outbox import OutboxSender
 from sanderling.events.rows import Arrival, result_message
 from sanderling.events.rules import ConsumeRules
@@ -101,7 +101,7 @@ class EventsSystem:
         self.stations = stations
         self.hosts: Mapping[str, Station] = {name: Station(name) for name in (LOOKUPS, OBJECTS, ROWS)}
         self.alarms = EventAlarms(say, clock)
-        self.measures = Measures(clock)
+        self.measures = EventMeasures(clock)
         self.wanted = NOTHING
         self._rules = rules = rules or ConsumeRules()
         self._clock = clock

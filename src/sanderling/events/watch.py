@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from sanderling.clock import Clock
-from sanderling.engine.host_report import Standing, this_process
+from sanderling.engine.host_report import EngineStanding, this_process
 from sanderling.events.measures import ERROR, SUCCESS
 from sanderling.events.modes import Modes, write_modes
 from sanderling.events.report import EventsFacts, Messages, report_events
@@ -61,7 +61,7 @@ class EventsWatch:
         """How it stands."""
         system, wall = self.system, self._clock.wall()
         wanted, facts = system.wanted, self._facts()
-        at = Standing(
+        at = EngineStanding(
             process=this_process(wall - self._started, wall, running=running, paused=wanted.paused),
             hosts=tuple(map(self._station, system.hosts.values())),
             classes=system.engine.given_by_name(),

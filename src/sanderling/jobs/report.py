@@ -4,7 +4,7 @@ from functools import partial
 
 import msgspec
 
-from sanderling.engine.host_report import Standing, backlog_host, standing_of
+from sanderling.engine.host_report import EngineStanding, backlog_host, standing_of
 from sanderling.jobs.run import JobRun
 from sanderling.observe.metric import counter, gauge
 from sanderling.observe.report import (
@@ -69,7 +69,7 @@ def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = 
     return report_job(facts, standing_of(run.engine, run.limiter, seconds, hosts, top=top, running=running))
 
 
-def report_job(facts: JobFacts, at: Standing) -> Report[JobFacts]:
+def report_job(facts: JobFacts, at: EngineStanding) -> Report[JobFacts]:
     """Make the report of a job from what is known of it. Pure."""
     failed = facts.counts.get("failed", 0)
     # Nothing that a run does brings a reader back: somebody has to.
@@ -119,7 +119,7 @@ def report_job(facts: JobFacts, at: Standing) -> Report[JobFacts]:
     )
 
 
-def _doing(facts: JobFacts, at: Standing) -> str:
+def _doing(facts: JobFacts, at: EngineStanding) -> str:
     left = count(facts.waiting, "request")
     if facts.over_budget and facts.waiting:
         return f"the budget is spent with {count(facts.records, 'record')}; {left} wait"

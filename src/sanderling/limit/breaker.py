@@ -15,7 +15,7 @@ class State(Enum):
     HALF_OPEN = "half-open"
 
 
-class Event(Enum):
+class BreakerEvent(Enum):
     """What moves it."""
 
     TRIPPED = "tripped"
@@ -26,10 +26,10 @@ class Event(Enum):
 
 # docs/limiter.md prints this table; a test compares the two.
 NEXT = {
-    (State.CLOSED, Event.TRIPPED): State.OPEN,
-    (State.OPEN, Event.RESTED): State.HALF_OPEN,
-    (State.HALF_OPEN, Event.PROBE_OK): State.CLOSED,
-    (State.HALF_OPEN, Event.PROBE_FAILED): State.OPEN,
+    (State.CLOSED, BreakerEvent.TRIPPED): State.OPEN,
+    (State.OPEN, BreakerEvent.RESTED): State.HALF_OPEN,
+    (State.HALF_OPEN, BreakerEvent.PROBE_OK): State.CLOSED,
+    (State.HALF_OPEN, BreakerEvent.PROBE_FAILED): State.OPEN,
 }
 
 SHOWN = 32  # answers, about, of which people are shown how many fail. No decision looks at it.
@@ -126,7 +126,7 @@ class Breaker:
         self.failures += 1
         self._unreached += of_host
         if self.state is State.HALF_OPEN:
-            return self._move(Event.PROBE_FAILED, now, rng)
+            return self._move(BreakerEvent.PROBE_FAILED, now, rng)
         if self.state is State.OPEN:
             return False
         self._items.add(item)
@@ -134,7 +134,7 @@ class Breaker:
         self._drained_since = min(self._drained_since, now if single else inf)
         tripped = len(self._items) >= self.enough or self._unreached >= self._rules.unreached + self._more
         tripped |= self._drained >= MOST_DRAINED or now - self._drained_since > LONGEST_DRAIN
-        return tripped and self._move(Event.TRIPPED, now, rng)
+        return tripped and self._move(BreakerEvent.TRIPPED, now, rng)
 
     def succeeded(self, now: float, rng: Random) -> bool:
         """Count an answer that was none; whether the state changed."""
@@ -146,11 +146,11 @@ class Breaker:
         self._learn(0.0)
         if self.failures:
             self._forget_failures()
-        return self.state is State.HALF_OPEN and self._move(Event.PROBE_OK, now, rng)
+        return self.state is State.HALF_OPEN and self._move(BreakerEvent.PROBE_OK, now, rng)
 
     def rested(self, now: float, rng: Random) -> bool:
         """Whether an open breaker has just become half-open."""
-        return self.state is State.OPEN and now >= self.until and self._move(Event.RESTED, now, rng)
+        return self.state is State.OPEN and now >= self.until and self._move(BreakerEvent.RESTED, now, rng)
 
     def cut_short(self, now: float) -> bool:
         """End the first pause in a row now, unless it was cut short already; whether that was done."""
@@ -190,7 +190,7 @@ class Breaker:
         self._drained_since = inf
         self._items.clear()
 
-    def _move(self, event: Event, now: float, rng: Random) -> bool:
+    def _move(self, event: BreakerEvent, now: float, rng: Random) -> bool:
         self.state = NEXT[self.state, event]
         if self.state is State.OPEN:
             self.since = min(self.since, now)

@@ -146,7 +146,7 @@ class Receipt:
     wait: float = 0.0  # seconds that the receiver asked for
 
 
-class Sink(Protocol):
+class AlertSink(Protocol):
     """Where alerts go besides the log."""
 
     async def send(self, alert: Alert, at: float) -> Receipt:
@@ -167,7 +167,9 @@ TAKEN |= {"self", "method_name"}
 class Alerts:
     """`async with Alerts(sink, clock, rng) as alerts: alerts.say(alert)`. Without a sink they go only into the log."""
 
-    def __init__(self, sink: Sink | None, clock: Clock, rng: random.Random, rules: AlertRules | None = None) -> None:
+    def __init__(
+        self, sink: AlertSink | None, clock: Clock, rng: random.Random, rules: AlertRules | None = None
+    ) -> None:
         self._sink = sink
         self._clock = clock
         self._rng = rng
@@ -209,7 +211,7 @@ class Alerts:
         if left := len(self._outbox) + self._outbox.dropped + self._unsent:
             log.warning("ALERTS_NOT_SENT", number=left)
 
-    async def _send_all(self, sink: Sink) -> None:
+    async def _send_all(self, sink: AlertSink) -> None:
         while True:
             waiting = self._outbox.take(self._clock.now())
             if waiting is not None:
@@ -235,7 +237,7 @@ class Alerts:
             if timer is not None:
                 timer.cancel()
 
-    async def _deliver(self, sink: Sink, waiting: Waiting) -> None:
+    async def _deliver(self, sink: AlertSink, waiting: Waiting) -> None:
         dropped, self._outbox.dropped = self._outbox.dropped, 0
         self._unsent = 1 + dropped
         alert, receipt = _with_dropped(waiting.alert, dropped), Receipt(Fate.LATER)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from sanderling.pages.block_names import NAME, is_for_sharing, is_hidden, is_main, weight_of
-from sanderling.pages.content_blocks import LISTS, Block, Blocks, Range
+from sanderling.pages.content_blocks import LISTS, Blocks, PageBlock, Range
 from sanderling.pages.markup import HEADINGS, Event, Markup, attributes, names
 
 ENOUGH = 500  # characters of main text; with less the page is read again by fewer rules
@@ -121,7 +121,7 @@ class _Reading:
             if block.votes is not None:
                 block.votes *= 1 - min(1.0, block.density)
 
-    def _cast(self, block: Block | None, size: int, commas: int) -> None:
+    def _cast(self, block: PageBlock | None, size: int, commas: int) -> None:
         if size < SHORTEST_VOTER:
             return
         vote = 2 + commas + min(size // 100, 3)
@@ -134,10 +134,10 @@ class _Reading:
                 level += 1
             block = block.around
 
-    def _weight(self, block: Block) -> int:
+    def _weight(self, block: PageBlock) -> int:
         return weight_of(block.raw) if self._rules.by_name and block.raw else 0
 
-    def _choose(self) -> list[Block]:
+    def _choose(self) -> list[PageBlock]:
         """The block that has the main text, and those beside it that go with it."""
         ranked = sorted((each for each in self._blocks.all if each.votes is not None), key=_votes, reverse=True)[:5]
         if not ranked or ranked[0].tag in ("html", "body"):
@@ -153,19 +153,19 @@ class _Reading:
         beside = [each for each in self._blocks.all if each.around is around and each.tag != "a"]
         return [each for each in beside if each is best or _goes_with(each, best, needed, self._said)]
 
-    def _declared(self) -> Block:
+    def _declared(self) -> PageBlock:
         """The largest part that calls itself the main one; the page, if there is none that has enough."""
         page = self._blocks.all[0]
         found = [each for each in self._blocks.all[1:] if is_main(each.tag, each.raw)]
         best = max(found, key=lambda each: each.size, default=page)
         return best if best.size > LEAST_DECLARED * page.size else page
 
-    def _said(self, block: Block) -> str:
+    def _said(self, block: PageBlock) -> str:
         return "".join(event for event in self._events[block.start : block.end] if isinstance(event, str))
 
-    def _clean(self, part: Block) -> None:
+    def _clean(self, part: PageBlock) -> None:
         """Cut what is inside a part of the main text and does not belong to it: asides, and boxes, the inner first."""
-        around: Block | None = part
+        around: PageBlock | None = part
         while around is not None:
             _inherit(part, around)
             around = around.around
@@ -185,7 +185,7 @@ class _Reading:
         if self._rules.by_links:
             self._sum_and_cut(inside, asides)
 
-    def _sum_and_cut(self, inside: list[Block], asides: set[int]) -> None:
+    def _sum_and_cut(self, inside: list[PageBlock], asides: set[int]) -> None:
         """From the inside out: what was cut is no part of the sums around it, and boxes are judged by what remains."""
         data = len(self._events)  # where the nearest table of data behind opens
         for block in reversed(inside):
@@ -199,14 +199,14 @@ class _Reading:
             if block.is_data:
                 data = block.start
 
-    def _is_aside(self, block: Block) -> bool:
+    def _is_aside(self, block: PageBlock) -> bool:
         if block.tag in ("footer", "aside"):
             return True
         if block.tag in ("h1", "h2") and self._weight(block) < 0:
             return True
         return bool(block.raw) and block.size < SHARED and is_for_sharing(block.raw)
 
-    def _is_data(self, table: Block) -> bool:
+    def _is_data(self, table: PageBlock) -> bool:
         said = attributes(table.raw)
         if said.get("role") == "presentation":
             return False
@@ -225,7 +225,7 @@ class _Reading:
                     columns = max(columns, cells)
         return rows > 1 < columns and (rows >= 10 or columns > 4 or rows * columns > 10)
 
-    def _is_box(self, block: Block, *, holds_data: bool) -> bool:
+    def _is_box(self, block: PageBlock, *, holds_data: bool) -> bool:
         """Whether it is a box of links, pictures or controls."""
         if holds_data or block.in_code:
             return False
@@ -248,23 +248,23 @@ class _Reading:
         return block.density > (CROWDED if weight < NAME else CROWDED_WELL_NAMED)
 
 
-def _is_box_of_pictures(block: Block) -> bool:
+def _is_box_of_pictures(block: PageBlock) -> bool:
     """Whether it holds nothing, or pictures with less than a paragraph for two of them, and is no figure."""
     if not block.size and not block.images:
         return True
     return not block.in_figure and block.images > 1 and block.paragraphs < block.images / 2
 
 
-def _inherit(block: Block, around: Block) -> None:
+def _inherit(block: PageBlock, around: PageBlock) -> None:
     block.in_figure = block.in_figure or around.in_figure or around.tag == "figure"
     block.in_code = block.in_code or around.in_code or around.is_data or around.tag in ("code", "pre")
 
 
-def _votes(block: Block) -> float:
+def _votes(block: PageBlock) -> float:
     return block.votes or 0.0
 
 
-def _around_several(ranked: list[Block]) -> Block:
+def _around_several(ranked: list[PageBlock]) -> PageBlock:
     """The best, or what is around it and three more that are nearly as good."""
     best = ranked[0]
     rivals = [each for each in ranked[1:] if _votes(each) >= 0.75 * _votes(best)]
@@ -276,7 +276,7 @@ def _around_several(ranked: list[Block]) -> Block:
     return best
 
 
-def _higher(best: Block) -> Block:
+def _higher(best: PageBlock) -> PageBlock:
     """What is around the best block, if it has more votes: text that stands in several blocks."""
     last = _votes(best)
     least = last / 3
@@ -292,7 +292,7 @@ def _higher(best: Block) -> Block:
     return best
 
 
-def _goes_with(block: Block, best: Block, needed: float, said: Callable[["Block"], str]) -> bool:
+def _goes_with(block: PageBlock, best: PageBlock, needed: float, said: Callable[["PageBlock"], str]) -> bool:
     alike = bool(best.raw) and block.raw == best.raw
     if block.votes is not None and block.votes + (SIBLING * _votes(best) if alike else 0) >= needed:
         return True

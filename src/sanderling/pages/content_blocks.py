@@ -25,14 +25,14 @@ Range = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Block:
+class PageBlock:
     """An element with the sums of all that is inside of it, without what was cut."""
 
     tag: str
     raw: str
     start: int
     end: int
-    around: "Block | None"
+    around: "PageBlock | None"
     size: int = 0  # characters
     linked: float = 0  # of those, inside links
     commas: int = 0
@@ -50,14 +50,14 @@ class Block:
     is_data: bool = False  # a table that shows data
     in_figure: bool = False
     in_code: bool = False  # or in a table that shows data: nothing is cut there
-    lost: "Block | None" = None  # the sums of what was cut inside of it
+    lost: "PageBlock | None" = None  # the sums of what was cut inside of it
 
     @property
     def density(self) -> float:
         """Which share of its text is links."""
         return self.linked / self.size if self.size else 0.0
 
-    def add(self, inner: "Block") -> None:
+    def add(self, inner: "PageBlock") -> None:
         """Add the sums of a block inside of it."""
         self.add_sums(inner)
         self.paragraphs += inner.tag == "p"
@@ -65,7 +65,7 @@ class Block:
         self.headed += inner.size - inner.headed if inner.tag in HEADINGS else 0
         self.listed += inner.size - inner.listed if inner.tag in LISTS else 0
 
-    def add_sums(self, sums: "Block", times: int = 1) -> None:
+    def add_sums(self, sums: "PageBlock", times: int = 1) -> None:
         """Add sums as they are, or take them away."""
         self.size += times * sums.size
         self.linked += times * sums.linked
@@ -84,7 +84,7 @@ class Block:
     def tell_cuts(self) -> None:
         """Note what was cut, itself or inside of it, for what is around it."""
         if self.around is not None and (self.is_cut or self.lost is not None):
-            lost = self.around.lost = self.around.lost or Block("", "", 0, 0, None)
+            lost = self.around.lost = self.around.lost or PageBlock("", "", 0, 0, None)
             if self.lost is not None:
                 lost.add_sums(self.lost)
             if self.is_cut:
@@ -100,7 +100,7 @@ class Blocks:
         self._ends = markup.ends
         self._sizes = sizes
         self._strict = strict
-        self._inside = Block("html", "", 0, len(markup.events) - 1, None)
+        self._inside = PageBlock("html", "", 0, len(markup.events) - 1, None)
         self.all = [self._inside]
         self._fence = self._part = -1  # where what is around us ends: a table or code, and a part of the page
         self._measure(hidden)
@@ -145,7 +145,7 @@ class Blocks:
             self._inside.images += 1
         elif end > at:
             self._inside.children += tag != "a"
-            self._inside = Block(tag, raw, at, end, self._inside)
+            self._inside = PageBlock(tag, raw, at, end, self._inside)
             self.all.append(self._inside)
             if tag in ("table", "layout", "code"):
                 self._fence = max(self._fence, end)
@@ -153,7 +153,7 @@ class Blocks:
                 self._part = max(self._part, end)
         return at
 
-    def _close(self, block: Block) -> None:
+    def _close(self, block: PageBlock) -> None:
         around = block.around
         if around is None:
             return
@@ -173,7 +173,7 @@ class Blocks:
             return True
         return bool(raw) and tag not in _KEPT_NAMES and is_unlikely(raw, fenced=at < self._fence)
 
-    def kept(self, part: Block) -> list[Event]:
+    def kept(self, part: PageBlock) -> list[Event]:
         """The events of a block without what was cut inside of it."""
         kept: list[Event] = []
         at = part.start

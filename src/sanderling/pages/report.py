@@ -4,7 +4,7 @@ from functools import partial
 
 import msgspec
 
-from sanderling.engine.host_report import Standing, backlog_host, standing_of
+from sanderling.engine.host_report import EngineStanding, backlog_host, standing_of
 from sanderling.observe.metric import counter, gauge
 from sanderling.observe.report import Progress, Report, WorkCounts, paced_by, throttled
 from sanderling.pages.crawl import Crawl
@@ -50,7 +50,7 @@ def report_crawl(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool
     return report_pages(facts, standing_of(crawl.engine, crawl.limiter, seconds, hosts, top=top, running=running))
 
 
-def report_pages(facts: PagesFacts, at: Standing) -> Report[PagesFacts]:
+def report_pages(facts: PagesFacts, at: EngineStanding) -> Report[PagesFacts]:
     """Make the report of a crawl from what is known of it. Pure."""
     failed = facts.counts.get("failed", 0)
     return Report(
@@ -96,7 +96,7 @@ def report_pages(facts: PagesFacts, at: Standing) -> Report[PagesFacts]:
     )
 
 
-def _doing(facts: PagesFacts, at: Standing) -> str:
+def _doing(facts: PagesFacts, at: EngineStanding) -> str:
     aside = f", {facts.set_aside:,} of them for hosts that do not answer" if facts.set_aside else ""
     left, pace = count(facts.waiting, "URL"), paced_by(at.pace)
     if not at.process.running:

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from sanderling.apis.polled import Activity, PolledSource, TargetName
+from sanderling.apis.polled import PolledSource, TargetActivity, TargetName
 from sanderling.clock import Clock
 from sanderling.observe import logs
-from sanderling.polling.measures import Measures
+from sanderling.polling.measures import PollingMeasures
 from sanderling.polling.settings import OFF, PollingSettings
 from sanderling.polling.target_sync import TargetSync
 from sanderling.polling.targets import ScheduledTarget
@@ -22,10 +22,10 @@ log = logs.get(__name__)
 class ActivityWatch:
     """Accelerates what is active, and nothing else: what is current may be over, or not have begun."""
 
-    def __init__(self, source: PolledSource, sync: TargetSync, clock: Clock, measures: Measures) -> None:
+    def __init__(self, source: PolledSource, sync: TargetSync, clock: Clock, measures: PollingMeasures) -> None:
         self.event: str | None = None  # the one that is on, once that is known
         self.settings = OFF  # until there are some
-        self.activity = Activity()
+        self.activity = TargetActivity()
         self._source = source
         self._sync = sync
         self._clock = clock

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.observe.report import Report
 from sanderling.polling.discovery import DiscoveryError
 from sanderling.polling.report import PollingFacts
@@ -158,7 +158,7 @@ class PollingControl:
         return self._watch.report()
 
 
-def waves(kinds: Sequence[Kind]) -> list[list[str]]:
+def waves(kinds: Sequence[PolledKind]) -> list[list[str]]:
     """The kinds, those that others need before them."""
     left = {kind.name: set(kind.needs) & {each.name for each in kinds} for kind in kinds}
     found: list[list[str]] = []

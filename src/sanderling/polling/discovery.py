@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from math import inf
 
-from sanderling.apis.polled import Discovered, Kind, PolledSource, Wanted
+from sanderling.apis.polled import Discovered, PolledKind, PolledSource, Wanted
 from sanderling.clock import Clock
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
@@ -212,7 +212,7 @@ def reconcile(
     known: Iterable[KnownTarget],
     wanted: Iterable[Wanted],
     settings: PollingSettings,
-    kinds: Sequence[Kind],
+    kinds: Sequence[PolledKind],
     wall: float,
 ) -> Reconciliation:
     """What makes the known targets the wanted ones. Of two that are wanted under one name, the first counts."""
@@ -235,7 +235,9 @@ def reconcile(
     return Reconciliation(tuple(missing.values()), tuple(update), tuple(gone), tuple(delete))
 
 
-def _found(wanted: Iterable[Wanted], settings: PollingSettings, kinds: Sequence[Kind]) -> dict[Name, WantedTarget]:
+def _found(
+    wanted: Iterable[Wanted], settings: PollingSettings, kinds: Sequence[PolledKind]
+) -> dict[Name, WantedTarget]:
     """The wanted targets by name, as they should be stored. There is none of a kind that the source does not have."""
     rules = {kind.name: (settings.usual[kind.name], kind.priority) for kind in kinds}
     found: dict[Name, WantedTarget] = {}

@@ -19,7 +19,7 @@ from sanderling.observe import logs
 from sanderling.outcome import Code, Outcome
 from sanderling.polling.change_feed import ChangeFeed
 from sanderling.polling.handler import PolledAnswer
-from sanderling.polling.measures import Measures
+from sanderling.polling.measures import PollingMeasures
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.targets import PollResult, PollRun, ScheduledTarget
 from sanderling.stores.documents import Document, Parent, SourceError, WaitingForParent
@@ -53,7 +53,7 @@ class Keeper:
         feed: ChangeFeed,
         schedule: Schedule,
         clock: Clock,
-        measures: Measures,
+        measures: PollingMeasures,
     ) -> None:
         self.watched: Callable[[], object] = lambda: None
         self.arrived: Callable[[ScheduledTarget], object] = lambda _: None  # a parent of this one is there

@@ -7,7 +7,7 @@ polls. Those who reach the database and not the folder write it to the database,
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.clock import Clock
 from sanderling.observe import logs
 from sanderling.polling.settings import ENABLED, Keys, PollingSetting, PollingSettings, SettingError
@@ -24,7 +24,9 @@ log = logs.get(__name__)
 class LiveSettings:
     """The settings of a database, and of the folder of whoever polls. `changed` is called with those that are new."""
 
-    def __init__(self, store: PollingStore, kinds: Sequence[Kind], clock: Clock, folder: Path | None = None) -> None:
+    def __init__(
+        self, store: PollingStore, kinds: Sequence[PolledKind], clock: Clock, folder: Path | None = None
+    ) -> None:
         self.keys = Keys(kinds)
         self.now: PollingSettings | None = None
         self.problems: tuple[str, ...] = ()

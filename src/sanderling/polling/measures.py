@@ -75,7 +75,7 @@ def _quantile(ascending: list[float], percent: int) -> float:
     return ascending[-(-percent * len(ascending) // 100) - 1]
 
 
-class Measures:
+class PollingMeasures:
     """Counts of one process. `kinds` and `tables` are those of the source."""
 
     def __init__(self, kinds: Iterable[str], tables: Iterable[str], clock: Clock) -> None:

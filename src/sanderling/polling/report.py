@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from sanderling.engine.host_report import Standing
+from sanderling.engine.host_report import EngineStanding
 from sanderling.observe.metric import Metric, gauge
 from sanderling.observe.report import (
     Activity,
@@ -27,7 +27,7 @@ LONGEST_KEY = 100  # characters; keys are the upstream's
 SHORT = 8  # characters of an id that are said where all of it has no room
 
 
-class Live(msgspec.Struct, frozen=True, kw_only=True):
+class LiveTargets(msgspec.Struct, frozen=True, kw_only=True):
     """A target that is asked more often for now. Times are seconds."""
 
     kind: str
@@ -101,7 +101,7 @@ class PollingFacts(msgspec.Struct, frozen=True, kw_only=True):
     store_trouble: str  # why the database is not to be had, while it is not; empty otherwise
     settings_problems: int = 0  # settings that cannot be read
     problems: tuple[str, ...]  # of the settings, and odd values in documents, in words
-    accelerated: tuple[Live, ...]  # MOST_ACCELERATED of them at most
+    accelerated: tuple[LiveTargets, ...]  # MOST_ACCELERATED of them at most
     next: tuple[Next, ...]  # the MOST_NEXT targets that are due first, in that order
     recent: tuple[ShortChange, ...]  # the last MOST_RECENT changes, the oldest first
     series: tuple[str, ...] = ("late_p99",)
@@ -117,7 +117,7 @@ class PollingFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.late.get(ACCELERATED) or self.late.get(USUAL)
 
 
-def report_polling(facts: PollingFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[PollingFacts]:
+def report_polling(facts: PollingFacts, at: EngineStanding, measured: Iterable[Metric] = ()) -> Report[PollingFacts]:
     """Make the report of polling from what is known of it."""
     late, targets = facts.latest, facts.targets
     return Report(
@@ -154,7 +154,7 @@ def report_polling(facts: PollingFacts, at: Standing, measured: Iterable[Metric]
     )
 
 
-def _metrics(facts: PollingFacts, at: Standing) -> Iterator[Metric]:
+def _metrics(facts: PollingFacts, at: EngineStanding) -> Iterator[Metric]:
     positions = {each.name: each.position for each in facts.subscribers}
     behind = {each.name: each.behind for each in facts.subscribers}
     yield gauge("enabled", "1 if polling is switched on.", not at.process.paused)
@@ -215,7 +215,7 @@ def _describe(change: ShortChange) -> str:
     return shorten(f"{change.op} {change.table} {change.key}{fields}")
 
 
-def _doing(facts: PollingFacts, at: Standing) -> str:
+def _doing(facts: PollingFacts, at: EngineStanding) -> str:
     if not at.process.running:
         return f"ended after {count(facts.ran, 'run')}"
     if facts.store_trouble:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import NamedTuple
 
-from sanderling.apis.polled import LONGEST_INTERVAL, Kind
+from sanderling.apis.polled import LONGEST_INTERVAL, PolledKind
 
 PREFIX = "scheduler."
 DAY = 86_400_000.0  # in milliseconds, as all below
@@ -173,7 +173,7 @@ GENERAL: tuple[KnownSetting, ...] = (
 )
 
 
-def _usual(kind: Kind) -> KnownSetting:
+def _usual(kind: PolledKind) -> KnownSetting:
     """The setting of a kind's interval."""
     while_ = "" if kind.active_seconds is None else " while it is not active"
     return KnownSetting(
@@ -189,7 +189,7 @@ def _usual(kind: Kind) -> KnownSetting:
     )
 
 
-def _active(kind: Kind, seconds: float) -> KnownSetting:
+def _active(kind: PolledKind, seconds: float) -> KnownSetting:
     """The setting of a kind's interval while it is active."""
     return KnownSetting(
         key=f"{PREFIX}{kind.name}ActiveMs",
@@ -205,7 +205,7 @@ def _active(kind: Kind, seconds: float) -> KnownSetting:
 class Keys:
     """The settings that there are for a source with these kinds. Raises ValueError for kinds whose keys are taken."""
 
-    def __init__(self, kinds: Sequence[Kind]) -> None:
+    def __init__(self, kinds: Sequence[PolledKind]) -> None:
         self._usual = {kind.name: _usual(kind) for kind in kinds}
         self._active = {
             kind.name: _active(kind, kind.active_seconds) for kind in kinds if kind.active_seconds is not None

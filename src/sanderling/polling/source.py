@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 from types import MappingProxyType
 
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.clock import Timer
 from sanderling.engine.classes import Class
 from sanderling.engine.flights import SUPERSEDED, UNANSWERED
@@ -23,7 +23,7 @@ from sanderling.polling.cadence import pause
 from sanderling.polling.document_writer import NOT_NOW, DocumentWriter, Keeper, Kept, Unsaved, failed
 from sanderling.polling.handler import NOWHERE, PolledAnswer, PollingHandler
 from sanderling.polling.hosts import PolledHost
-from sanderling.polling.measures import Measures
+from sanderling.polling.measures import PollingMeasures
 from sanderling.polling.settings import OFF
 from sanderling.polling.target_sync import TargetSync
 from sanderling.polling.targets import PollResult, PollRun, ScheduledTarget
@@ -52,7 +52,7 @@ class Needs:
     waits for long: a needed document may be paused, switched off or broken, and then the rows themselves decide.
     """
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    def __init__(self, kinds: Iterable[PolledKind]) -> None:
         self._needs = {kind.name: kind.needs for kind in kinds}
         self._had: set[tuple[str, str]] = set()
         self._since: dict[int, float] = {}
@@ -105,7 +105,7 @@ class PollingSource:
         self.paused = True  # until there are settings
         self._until = inf  # while it drains: when what is asked for fell due at the latest
         self.wake: Callable[[Iterable[PolledHost]], object] = lambda _: None  # these have something to ask for
-        self.measures: Measures = keeper.measures
+        self.measures: PollingMeasures = keeper.measures
         self._adapter = adapter
         self._handler = handler
         self._schedule = sync.schedule

@@ -24,7 +24,7 @@ from sanderling.polling.document_writer import DocumentWriter, Keeper
 from sanderling.polling.handler import PolledAnswer, PollingHandler
 from sanderling.polling.hosts import PolledHost
 from sanderling.polling.live_settings import LiveSettings
-from sanderling.polling.measures import Measures
+from sanderling.polling.measures import PollingMeasures
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.settings import PollingSettings
 from sanderling.polling.source import ENGINE, Needs, PollingSource
@@ -57,7 +57,7 @@ class PollingSystem:
         self.tools = tools
         self.clock = clock
         kinds, tables = source.kinds, source.schema.tables
-        self.measures = Measures((kind.name for kind in kinds), (table.name for table in tables), clock)
+        self.measures = PollingMeasures((kind.name for kind in kinds), (table.name for table in tables), clock)
         self.feed = ChangeFeed(store, clock, keep=keep)
         self.live = LiveSettings(store, source.kinds, clock, tools.folder)
         handler = PollingHandler(source, tools.fetcher, tools.memory, clock, tools.desk)

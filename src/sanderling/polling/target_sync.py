@@ -19,7 +19,7 @@ from sanderling.clock import Clock
 from sanderling.observe import logs
 from sanderling.polling.adaptive import Adapter
 from sanderling.polling.cadence import next_point, phase
-from sanderling.polling.measures import Measures
+from sanderling.polling.measures import PollingMeasures
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.targets import ScheduledTarget
 from sanderling.stores.polling import LONGEST_PAUSE, PollingStoreError, PollingTarget, TargetRun
@@ -45,7 +45,7 @@ class TargetSync:
         store: PollingStore,
         schedule: Schedule,
         adapter: Adapter,
-        measures: Measures,
+        measures: PollingMeasures,
         clock: Clock,
         woken: Callable[[], object],
     ) -> None:

@@ -12,7 +12,7 @@ from sanderling.polling.report import (
     MOST_ACCELERATED,
     MOST_NEXT,
     MOST_RECENT,
-    Live,
+    LiveTargets,
     Next,
     PollingFacts,
     ShortChange,
@@ -99,7 +99,7 @@ class PollingWatch:
             settings_problems=len(system.live.problems),
             problems=(*system.live.problems, *self._too_much(), *system.keeper.odd),
             accelerated=tuple(
-                Live(
+                LiveTargets(
                     kind=each.kind,
                     id=shorten(each.source_id),
                     interval=each.interval,

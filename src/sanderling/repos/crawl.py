@@ -16,7 +16,7 @@ from sanderling.repos.directory import Directory
 from sanderling.repos.feeding import Feeder
 from sanderling.repos.handler import RepoHandler
 from sanderling.repos.hosts import QueuedRepo, RepoHost
-from sanderling.repos.measures import Exchanges, Measures
+from sanderling.repos.measures import Exchanges, RepoMeasures
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.since import EarlierRevs
 from sanderling.repos.sink import RULES, Appends, RepoSink, RepoWriter
@@ -62,7 +62,7 @@ class RepoCrawl:
         self.exchanges = Exchanges(rules.leave_out.before(transport.http), clock)
         self.sink = RepoSink(stores.segments, stores.progress, disk)
         self._progress, self._disk = stores.progress, disk
-        self.measures = Measures()
+        self.measures = RepoMeasures()
         self._feeder = Feeder(stores.directory, stores.progress, disk, self.measures, rules.page_size)
         water = self._feeder.water
         writer: RepoWriter = Writer(self.sink, lambda: water.cursor, clock, RULES)

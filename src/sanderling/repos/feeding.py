@@ -9,7 +9,7 @@ from typing import Protocol
 from sanderling.executor import Executor
 from sanderling.repos.directory import Directory
 from sanderling.repos.hosts import QueuedRepo, RepoHost
-from sanderling.repos.measures import Measures
+from sanderling.repos.measures import RepoMeasures
 from sanderling.stores.ports import FIRST, Due, RepoProgress
 
 AT_ONCE = 5_000  # DIDs that are read from the schedule
@@ -68,7 +68,7 @@ class Feeder:
     """`feed` what is to be asked for, and `bring_back` what was left on disk while hosts were away."""
 
     def __init__(
-        self, directory: Directory, progress: RepoProgress, disk: Executor, measures: Measures, page_size: int
+        self, directory: Directory, progress: RepoProgress, disk: Executor, measures: RepoMeasures, page_size: int
     ) -> None:
         self.water = LowWater()
         self.complete = False  # whether all of the directory was read

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not
+from sanderling.apis.atproto import AtprotoCategory, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
 from sanderling.executor import Executor
@@ -22,13 +22,13 @@ from sanderling.task import Blame, Reply
 MOST_PARTIAL = 2
 # What a name in the answer stands for, whatever its status says.
 CODES = {
-    Category.NOT_FOUND: Code.CONTENT_NOT_FOUND,
-    Category.DEACTIVATED: Code.CONTENT_REMOVED,
-    Category.TAKENDOWN: Code.CONTENT_UNAVAILABLE,
-    Category.SUSPENDED: Code.CONTENT_UNAVAILABLE,
-    Category.RATE_LIMITED: Code.RATE_LIMITED,
+    AtprotoCategory.NOT_FOUND: Code.CONTENT_NOT_FOUND,
+    AtprotoCategory.DEACTIVATED: Code.CONTENT_REMOVED,
+    AtprotoCategory.TAKENDOWN: Code.CONTENT_UNAVAILABLE,
+    AtprotoCategory.SUSPENDED: Code.CONTENT_UNAVAILABLE,
+    AtprotoCategory.RATE_LIMITED: Code.RATE_LIMITED,
 }
-Understood = Packed | Category
+Understood = Packed | AtprotoCategory
 
 
 class RepoHandler:
@@ -84,7 +84,7 @@ class RepoHandler:
             return Settled(_of_host(fetched))  # who does not answer that will not give us a repo either
         self._memory.release(reply.url)
         same = outcome.code is Code.OK and latest_rev(reply.body) == rev
-        return Settled(outcome, Category.UNCHANGED, size=len(reply.body)) if same else None
+        return Settled(outcome, AtprotoCategory.UNCHANGED, size=len(reply.body)) if same else None
 
     async def _understand(self, work: RepoRequest, fetched: Fetched, blame: Blame) -> Settled[Understood]:
         outcome, reply = fetched.outcome, fetched.reply
@@ -92,12 +92,12 @@ class RepoHandler:
             outcome = _of_host(fetched)
             category = why_not(outcome, reply)
             result = None if reply is None else category
-            return Settled(outcome, result, flawed=category is Category.HTTP_ERROR)
+            return Settled(outcome, result, flawed=category is AtprotoCategory.HTTP_ERROR)
         at, size = int(self._clock.wall() * 1e6), len(reply.body)
         packed = await self._cores(pack, reply.body, work.key, work.url, at, self._rules)
         if isinstance(packed, Packed):
             if packed.stats.missing and blame.failures < MOST_PARTIAL:
-                return _flawed(Category.INCOMPLETE, outcome, f"lacks {packed.stats.missing} records", size)
+                return _flawed(AtprotoCategory.INCOMPLETE, outcome, f"lacks {packed.stats.missing} records", size)
         elif not packed.permanent:
             return _flawed(packed, outcome, "is no repo, or not all of it", size)
         return Settled(outcome, packed, size=size)
@@ -109,15 +109,15 @@ def _of_host(fetched: Fetched) -> Outcome:
     return replace(fetched.outcome, unsent=False) if elsewhere else fetched.outcome
 
 
-def _flawed(category: Category, outcome: Outcome, detail: str, size: int) -> Settled[Understood]:
-    code = Code.TRUNCATED if category is Category.INCOMPLETE else Code.HTTP_ERROR
+def _flawed(category: AtprotoCategory, outcome: Outcome, detail: str, size: int) -> Settled[Understood]:
+    code = Code.TRUNCATED if category is AtprotoCategory.INCOMPLETE else Code.HTTP_ERROR
     return Settled(Outcome(code, outcome.status, detail), flawed=True, size=size)
 
 
-def category_of(outcome: Outcome) -> Category:
+def category_of(outcome: Outcome) -> AtprotoCategory:
     """Why there is no repo, where nothing but the outcome is known."""
     if outcome.code is Code.TRUNCATED and outcome.status:  # the answer was whole, and its repo is not
-        return Category.INCOMPLETE
+        return AtprotoCategory.INCOMPLETE
     return why_not(outcome, None)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.engine.hosts import HostState
 from sanderling.limit.feedback import REFUSALS
 from sanderling.outcome import Code
@@ -43,7 +43,7 @@ class RepoHost(HostState):
     size: int = 0  # its DIDs that were met so far, in all pages and not only in the last
     cap: float = 0.0  # requests a second that the limiter was last told
     elsewhere: dict[str, str] | None = None  # DIDs whose address is spelled otherwise than `url`, and how
-    reason: Category = Category.UNKNOWN  # why it was set aside
+    reason: AtprotoCategory = AtprotoCategory.UNKNOWN  # why it was set aside
     group: int = 0  # the due time that stands on disk for what waits, Unix seconds
     due_at: int = 0  # when it is next asked how it is, in Unix seconds, if it was set aside
     stored: int = 0  # how many wait on disk, and not in memory

@@ -23,7 +23,7 @@ DIDS = (0, 100, 500, 1_000, 5_000, 10_000, 25_000, 50_000)
 
 
 @dataclass(slots=True)
-class Measures:
+class RepoMeasures:
     """Of one run."""
 
     pages: int = 0  # of the directory

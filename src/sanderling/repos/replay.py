@@ -98,7 +98,7 @@ class ReplayTotals:
 Watch = Callable[[ReplayTotals], None]
 
 
-class Replay:
+class RepoReplay:
     """One run over some segments."""
 
     def __init__(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sanderling.apis.atproto import PERMANENT
-from sanderling.engine.host_report import Standing, report_host, standing_of
+from sanderling.engine.host_report import EngineStanding, report_host, standing_of
 from sanderling.limit import HostView
 from sanderling.observe.metric import Metric, counter, gauge
 from sanderling.observe.report import HostReport, Progress, Report, WorkCounts, largest, paced_by
@@ -99,7 +99,7 @@ class RepoWatch:
         return msgspec.structs.replace(made, failures=len(host.streak or ()))
 
 
-def report_repos(facts: ReposFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[ReposFacts]:
+def report_repos(facts: ReposFacts, at: EngineStanding, measured: Iterable[Metric] = ()) -> Report[ReposFacts]:
     """Make the report of a crawl from what is known of it. Pure."""
     ended = sum(facts.categories.values())
     settled = sum(number for end, number in facts.categories.items() if end in SETTLED)
@@ -148,7 +148,7 @@ def report_repos(facts: ReposFacts, at: Standing, measured: Iterable[Metric] = (
     )
 
 
-def _doing(facts: ReposFacts, at: Standing, left: int) -> str:
+def _doing(facts: ReposFacts, at: EngineStanding, left: int) -> str:
     aside = f", {facts.set_aside:,} of them for hosts that do not answer or refuse them" if facts.set_aside else ""
     if not at.process.running:
         return f"ended with {count(facts.archived, 'repo')} archived, {left:,} left{aside}{paced_by(at.pace)}"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import ceil, inf
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.clock import Clock
 from sanderling.engine.classes import Class
 from sanderling.engine.ports import Settled
@@ -19,7 +19,7 @@ from sanderling.outcome import Outcome
 from sanderling.repos.feeding import Feeder
 from sanderling.repos.handler import Understood, category_of
 from sanderling.repos.hosts import QueuedRepo, RepoHost, RepoRequest
-from sanderling.repos.measures import ARCHIVED, Measures
+from sanderling.repos.measures import ARCHIVED, RepoMeasures
 from sanderling.repos.packing import Packed
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.sink import Archived, Note, RepoWriter
@@ -32,7 +32,13 @@ class RepoSource:
     """Hosts with what waits for them, and how repos ended."""
 
     def __init__(
-        self, writer: RepoWriter, feeder: Feeder, limiter: Limiter, measures: Measures, rules: RepoRules, clock: Clock
+        self,
+        writer: RepoWriter,
+        feeder: Feeder,
+        limiter: Limiter,
+        measures: RepoMeasures,
+        rules: RepoRules,
+        clock: Clock,
     ) -> None:
         self.hosts: dict[str, RepoHost] = {}
         self.ended: Counter[str] = Counter()  # by category, or "archived"
@@ -149,13 +155,13 @@ class RepoSource:
         """The host to ask; None if the DID is decided."""
         listed = self._rules.leave_out
         if queued.did in listed.dids:
-            self._end(queued.did, Category.LEFT_OUT)
+            self._end(queued.did, AtprotoCategory.LEFT_OUT)
         elif listed.has_host(queued.url):
             # For now: it may move to another host, and that one may be asked.
-            self.ended[Category.LEFT_OUT.value] += 1
-            self._note(Unfinished(queued.did, Category.LEFT_OUT.value, permanent=False), leaves=True)
+            self.ended[AtprotoCategory.LEFT_OUT.value] += 1
+            self._note(Unfinished(queued.did, AtprotoCategory.LEFT_OUT.value, permanent=False), leaves=True)
         elif (host := self._host_at(queued.url)) is None:
-            self._end(queued.did, Category.REFUSED)
+            self._end(queued.did, AtprotoCategory.REFUSED)
         else:
             return host
         return None
@@ -267,7 +273,7 @@ class RepoSource:
         self._water.settle(did)
         self._writer.add(Archived(did, packed.block), len(packed.block))
 
-    def _end(self, did: str, category: Category, failures: int = 0) -> None:
+    def _end(self, did: str, category: AtprotoCategory, failures: int = 0) -> None:
         """It was not archived: for good if its category is, else for this run."""
         self.ended[category.value] += 1
         if category.permanent:
@@ -275,7 +281,9 @@ class RepoSource:
         else:
             self._schedule(did, category, failures, self._rules.patience)
 
-    def _schedule(self, did: str, category: Category, failures: int, wait: float, *, leaves: bool = True) -> None:
+    def _schedule(
+        self, did: str, category: AtprotoCategory, failures: int, wait: float, *, leaves: bool = True
+    ) -> None:
         due = self._due_in(wait)
         self._note(Unfinished(did, category.value, permanent=False, failures=failures, due=due), leaves=leaves)
 

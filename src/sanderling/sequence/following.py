@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.clock import SystemClock
 from sanderling.engine.handover import HandOver
 from sanderling.executor import in_threads
@@ -59,25 +59,27 @@ class OwnApi:
         """The question for an id."""
         return self.ask(number)
 
-    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> Answer:
+    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> NumberedAnswer:
         """What a reply means. Never raises."""
         if general.code is Code.RATE_LIMITED:
-            return Answer(Status.RATE_LIMITED, general)
+            return NumberedAnswer(Status.RATE_LIMITED, general)
         if general.status in GONE:
-            return Answer(Status.NOT_FOUND, Outcome(Code.CONTENT_NOT_FOUND, general.status))
+            return NumberedAnswer(Status.NOT_FOUND, Outcome(Code.CONTENT_NOT_FOUND, general.status))
         if not general.ok:
             code = Code.HTTP_ERROR if general.final else general.code
-            return Answer(Status.ERROR, Outcome(code, general.status, general.detail, general.retry_after), code.value)
+            return NumberedAnswer(
+                Status.ERROR, Outcome(code, general.status, general.detail, general.retry_after), code.value
+            )
         try:
             value = self.make(reply)
             body = msgspec.json.encode(value)
         except UNREADABLE as error:
             why = f"{type(error).__name__}: {error}"[:200]
-            return Answer(Status.BAD_FORMAT, Outcome(Code.INVALID_RESPONSE, general.status, why))
+            return NumberedAnswer(Status.BAD_FORMAT, Outcome(Code.INVALID_RESPONSE, general.status, why))
         if value is None:
-            return Answer(Status.NOT_FOUND, Outcome(Code.CONTENT_NOT_FOUND, general.status))
+            return NumberedAnswer(Status.NOT_FOUND, Outcome(Code.CONTENT_NOT_FOUND, general.status))
         message = encode(Message(str(number), self.name, wall, Instance(str(number)), msgspec.Raw(body)))
-        return Answer(Status.SUCCESS, general, message=message)
+        return NumberedAnswer(Status.SUCCESS, general, message=message)
 
     def availability(self) -> None:
         """It cannot be asked."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sanderling.apis.numbered import Answer, NumberedApi, Status, unanswered
+from sanderling.apis.numbered import NumberedAnswer, NumberedApi, Status, unanswered
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
 from sanderling.fetch.attempts import Fetcher
@@ -11,7 +11,7 @@ from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Outcome
 from sanderling.sequence.inquiries import Inquiry, InquiryAnswer
-from sanderling.sequence.measures import Measures
+from sanderling.sequence.measures import SequenceMeasures
 from sanderling.sequence.recheck import Check
 from sanderling.sequence.retries import NewId
 from sanderling.task import Blame, Reply, Task
@@ -27,7 +27,7 @@ class SequenceHandler:
     fetcher: Fetcher
     memory: Memory
     clock: Clock
-    measures: Measures
+    measures: SequenceMeasures
     disabled: Callable[[int], object]
 
     async def __call__(self, work: SequenceWork, permit: Permit, blame: Blame) -> Settled[InquiryAnswer]:
@@ -49,9 +49,9 @@ class SequenceHandler:
         task = self.api.availability() if work.number is None else self.api.task(work.number, work.attempt)
         return None if task is None else self.memory.held(task.url)
 
-    async def _ask(self, number: int, attempt: int, permit: Permit, blame: Blame) -> tuple[Answer, int]:
+    async def _ask(self, number: int, attempt: int, permit: Permit, blame: Blame) -> tuple[NumberedAnswer, int]:
         """What came of an id, and how many bytes that were."""
-        answers: list[Answer] = []
+        answers: list[NumberedAnswer] = []
 
         def read(reply: Reply, general: Outcome) -> Outcome:
             answers.append(self.api.read(number, reply, general, self.clock.wall()))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sanderling.apis.numbered import Answer, NumberedApi, Status
+from sanderling.apis.numbered import NumberedAnswer, NumberedApi, Status
 from sanderling.clock import Clock
 from sanderling.limit import BackoffRules, BreakerRules, LimiterRules, PaceRules
 from sanderling.observe.alerts import Alert
@@ -20,7 +20,7 @@ from sanderling.sequence.retries import Tries
 BREAKER = BreakerRules(consecutive=20, longest=45.0)
 
 # Of an id an answer; of the API whether it is switched on, None if it does not say.
-InquiryAnswer = Answer | bool | None
+InquiryAnswer = NumberedAnswer | bool | None
 
 
 def limits(pace: PaceRules) -> LimiterRules:
@@ -62,7 +62,7 @@ class Inquiry:
 class Asks(Protocol):
     """Who can be asked."""
 
-    async def ask(self, number: int, *, always: bool = False) -> Answer:
+    async def ask(self, number: int, *, always: bool = False) -> NumberedAnswer:
         """What there is to say of an id."""
 
     async def available(self) -> bool | None:
@@ -79,10 +79,10 @@ class Inquiries:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def ask(self, number: int, *, always: bool = False) -> Answer:
+    async def ask(self, number: int, *, always: bool = False) -> NumberedAnswer:
         """What there is to say of an id, when it was to be had."""
         said = await self._answer(Inquiry(number, asyncio.get_running_loop().create_future(), always))
-        assert isinstance(said, Answer)  # noqa: S101 - of an id it is
+        assert isinstance(said, NumberedAnswer)  # noqa: S101 - of an id it is
         return said
 
     async def available(self) -> bool | None:

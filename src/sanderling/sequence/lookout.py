@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from sanderling.apis.numbered import LARGEST_ID, Answer, Status
+from sanderling.apis.numbered import LARGEST_ID, NumberedAnswer, Status
 from sanderling.clock import Clock
 from sanderling.observe.alerts import Alert
 from sanderling.sequence import alerts
@@ -27,7 +27,7 @@ from sanderling.sequence.gaps import (
 )
 from sanderling.sequence.head import SequenceHead
 from sanderling.sequence.inquiries import Asks
-from sanderling.sequence.measures import Measures
+from sanderling.sequence.measures import SequenceMeasures
 from sanderling.sequence.readings import ReadingsWindow
 
 CLOSE_BY = 4  # ids that are asked in each near look
@@ -65,7 +65,7 @@ class LookRules:
 class Lookout:
     """Window, head and gaps in one: told of every answer, asked before every new id."""
 
-    def __init__(self, asks: Asks, measures: Measures, say: Say, clock: Clock, rules: LookRules) -> None:
+    def __init__(self, asks: Asks, measures: SequenceMeasures, say: Say, clock: Clock, rules: LookRules) -> None:
         self.window = ReadingsWindow(clock.now())
         self.head = SequenceHead()
         self.holding = False  # whether no new ids should be taken
@@ -111,7 +111,7 @@ class Lookout:
         """What time it is for those who complete records."""
         return self._clock.wall() + self._slow
 
-    def answered(self, number: int, answer: Answer, *, first: bool) -> None:
+    def answered(self, number: int, answer: NumberedAnswer, *, first: bool) -> None:
         """An answer of the main lane; `first` if the id was asked for the first time."""
         self.window.count(answer.status, answer.outcome.lag)
         self.window.ids += first
@@ -128,7 +128,7 @@ class Lookout:
         if self._misses >= CONSECUTIVE:
             self._suspected.set()
 
-    def _exists(self, number: int, answer: Answer) -> None:
+    def _exists(self, number: int, answer: NumberedAnswer) -> None:
         wall, lag = self._clock.wall(), answer.outcome.lag
         if lag is not None:
             self._slow = max(self._slow, -lag) if lag < 0 else 0.0

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import NumberedAnswer, Status
 from sanderling.observe.histogram import Histogram
 from sanderling.observe.metric import Metric, counter, histogram
 
@@ -23,7 +23,7 @@ MOST_NAMES = 50  # of errors; a host must not fill our memory with names of its 
 
 
 @dataclass(slots=True)
-class Measures:
+class SequenceMeasures:
     """Counts of one run."""
 
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # of the main lane: status, which attempt
@@ -38,12 +38,12 @@ class Measures:
     took: float = 0.0  # seconds of requests, and how many of them: since the last decision
     sent: int = 0
 
-    def remark(self, number: int, answer: Answer) -> None:
+    def remark(self, number: int, answer: NumberedAnswer) -> None:
         """Remember what was odd about an answer, if it says so."""
         if answer.outcome.detail and answer.status in REMARKABLE:
             self.remarks[answer.status.value] = f"id {number}: {answer.outcome.detail}"
 
-    def request(self, answer: Answer, seconds: float) -> None:
+    def request(self, answer: NumberedAnswer, seconds: float) -> None:
         """Count a request of any lane."""
         name = answer.error or answer.status.value
         if name not in self.requests:

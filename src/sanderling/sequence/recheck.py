@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
-from sanderling.apis.numbered import LARGEST_ID, Answer, Status
-from sanderling.sequence.measures import Measures
+from sanderling.apis.numbered import LARGEST_ID, NumberedAnswer, Status
+from sanderling.sequence.measures import SequenceMeasures
 from sanderling.sequence.retries import OFFLOAD, WARN_AT, Missed, Reason, check_in
 from sanderling.sequence.sink import SequenceSink, SequenceWriter
 from sanderling.sequence.state import Fates, Hurry
@@ -33,7 +33,7 @@ ONE_BY_ONE = frozenset({Reason.ALIVE, Reason.IMPORTED})
 
 
 @dataclass(slots=True)
-class Sample:
+class RecheckSample:
     """A range, as far as it was asked."""
 
     missed: Missed
@@ -49,7 +49,7 @@ class Check:
 
     number: int
     missed: Missed
-    sample: Sample | None = None
+    sample: RecheckSample | None = None
 
     @property
     def key(self) -> int:
@@ -80,7 +80,13 @@ class Recheck:
     """
 
     def __init__(
-        self, writer: SequenceWriter, sink: SequenceSink, rng: Random, measures: Measures, *, failed: bool = False
+        self,
+        writer: SequenceWriter,
+        sink: SequenceSink,
+        rng: Random,
+        measures: SequenceMeasures,
+        *,
+        failed: bool = False,
     ) -> None:
         self.failed = failed
         self.unresolved: Callable[[Missed, float, bool], object] | None = None  # told of ids that stay missing
@@ -167,10 +173,10 @@ class Recheck:
         if len(missed) == 1:
             return [Check(missed.low, missed)]
         numbers = spread(missed, self._rng)
-        sample = Sample(missed, len(numbers))
+        sample = RecheckSample(missed, len(numbers))
         return [Check(number, missed, sample) for number in numbers]
 
-    def settle(self, check: Check, answer: Answer) -> None:
+    def settle(self, check: Check, answer: NumberedAnswer) -> None:
         """File what came of a check."""
         self._measures.rechecks[answer.status.value] += 1
         if check.sample is None:
@@ -178,7 +184,7 @@ class Recheck:
         else:
             self._settle_sample(check.sample, check.number, answer)
 
-    def _settle_id(self, missed: Missed, answer: Answer) -> None:
+    def _settle_id(self, missed: Missed, answer: NumberedAnswer) -> None:
         self._held.pop(missed.low, None)
         if answer.status is Status.SUCCESS:
             self._writer.keep(missed.low, answer.message)
@@ -206,7 +212,7 @@ class Recheck:
             missed, reason=reason, last_seen=wall, tries=tries, next_check=wall + check_in(reason, tries, self._rng)
         )
 
-    def _settle_sample(self, sample: Sample, number: int, answer: Answer) -> None:
+    def _settle_sample(self, sample: RecheckSample, number: int, answer: NumberedAnswer) -> None:
         status, reason = answer.status, sample.missed.reason
         sample.left -= 1
         # That hidden ids are still hidden and malformed ones malformed is no news, and no reason to ask for each.
@@ -223,7 +229,7 @@ class Recheck:
         if sample.left == 0:
             self._end_sample(sample)
 
-    def _end_sample(self, sample: Sample) -> None:
+    def _end_sample(self, sample: RecheckSample) -> None:
         wall, missed = self._clock.wall(), sample.missed
         self._held.pop(missed.low, None)
         if sample.alive:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.apis.numbered import Status
-from sanderling.engine.host_report import Standing, standing_of
+from sanderling.engine.host_report import EngineStanding, standing_of
 from sanderling.observe.metric import Metric, counter, gauge
 from sanderling.observe.report import (
     Activity,
@@ -228,7 +228,7 @@ def store_metrics(tally: StoreTally | None, depth: Depth | None) -> Iterator[Met
     yield gauge("store_workers", "Workers that store what the queue has.", 0 if tally is None else tally.workers)
 
 
-def report_sequence(facts: SequenceFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[SequenceFacts]:
+def report_sequence(facts: SequenceFacts, at: EngineStanding, measured: Iterable[Metric] = ()) -> Report[SequenceFacts]:
     """Make the report of a crawl from what is known of it. Pure."""
     here = _host(facts, at)
     return Report(
@@ -337,7 +337,7 @@ def _reason(made: WorkerDecision) -> str:
     return f"{behind}{missing}{f' ({rules})' if rules else ''}"
 
 
-def _host(facts: SequenceFacts, at: Standing) -> HostReport:
+def _host(facts: SequenceFacts, at: EngineStanding) -> HostReport:
     """Report its one host, which is never done while the crawl runs: the next id is asked for sooner or later."""
     known = next((each for each in at.hosts if each.host == facts.host), None)  # None before the first request
     busy = at.process.running or facts.waiting or facts.inflight
@@ -358,7 +358,7 @@ def _switched_off(facts: SequenceFacts) -> str:
     return shorten(f"{facts.api} says that it is switched off")
 
 
-def _doing(facts: SequenceFacts, at: Standing) -> str:
+def _doing(facts: SequenceFacts, at: EngineStanding) -> str:
     if not at.process.running:
         return f"ended; all ids below {facts.cursor:,} have their fate{paced_by(at.pace)}"
     if at.process.paused:

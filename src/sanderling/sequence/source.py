@@ -12,7 +12,7 @@ from math import inf
 from random import Random
 from types import MappingProxyType
 
-from sanderling.apis.numbered import Answer, Status, unanswered
+from sanderling.apis.numbered import NumberedAnswer, Status, unanswered
 from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
 from sanderling.engine.ports import Settled
@@ -21,7 +21,7 @@ from sanderling.outcome import Outcome
 from sanderling.sequence.handler import SequenceWork
 from sanderling.sequence.inquiries import Availability, Inquiries, Inquiry, InquiryAnswer
 from sanderling.sequence.lookout import Lookout
-from sanderling.sequence.measures import Measures
+from sanderling.sequence.measures import SequenceMeasures
 from sanderling.sequence.recheck import Check, Recheck
 from sanderling.sequence.retries import Again, Missed, NewId, Reason, RetryRules, after, check_in
 from sanderling.sequence.sink import SequenceWriter
@@ -67,7 +67,7 @@ class SequenceSource:
     """One host and its ids."""
 
     def __init__(
-        self, host: str, lanes: Lanes, lookout: Lookout, measures: Measures, rules: RetryRules, rng: Random
+        self, host: str, lanes: Lanes, lookout: Lookout, measures: SequenceMeasures, rules: RetryRules, rng: Random
     ) -> None:
         self.host = OnlyHost(host)
         self.wake: Callable[[], object] = lambda: None  # something may be given out
@@ -193,7 +193,7 @@ class SequenceSource:
     def settled(self, host: HostState, work: SequenceWork, settled: Settled[InquiryAnswer], now: float) -> None:
         """There is an answer, or it is for us to decide what follows from there being none."""
         said = settled.result
-        answer = said if isinstance(said, Answer) else unanswered(settled.outcome)
+        answer = said if isinstance(said, NumberedAnswer) else unanswered(settled.outcome)
         match work:
             case Check():
                 host.forget(work.key)  # the disk remembers
@@ -258,13 +258,13 @@ class SequenceSource:
         failing = (host.failing or {}).get(work.key)
         return failing is not None and then - failing.since > LONGEST
 
-    def _count(self, work: NewId, answer: Answer) -> None:
+    def _count(self, work: NewId, answer: NumberedAnswer) -> None:
         tries = work.tries
         self._measures.answer(answer.status, tries.asked + 1, answer.outcome.lag)
         self._lookout.answered(work.number, answer, first=not tries.answered)
         tries.answered = True
 
-    def _settle(self, work: NewId, answer: Answer, now: float) -> None:
+    def _settle(self, work: NewId, answer: NumberedAnswer, now: float) -> None:
         number, status = work.number, answer.status
         self._count(work, answer)
         if status is Status.NOT_FOUND and self._lookout.given_back(number):
@@ -281,7 +281,7 @@ class SequenceSource:
             case None:
                 self._writer.skip(number)
 
-    def _settle_inquiry(self, work: Inquiry, answer: Answer, now: float) -> None:
+    def _settle_inquiry(self, work: Inquiry, answer: NumberedAnswer, now: float) -> None:
         """Tell who has asked; but what is no answer is asked again first."""
         again: Again | Reason | None = None
         if answer.status in UNSURE:

@@ -19,7 +19,7 @@ from sanderling.sequence.guard import Guard, ScalingGuardRules
 from sanderling.sequence.handler import SequenceHandler, SequenceWork
 from sanderling.sequence.inquiries import Availability, Inquiries, InquiryAnswer
 from sanderling.sequence.lookout import Lookout, LookRules, Say
-from sanderling.sequence.measures import Measures
+from sanderling.sequence.measures import SequenceMeasures
 from sanderling.sequence.recheck import Recheck
 from sanderling.sequence.retries import Missed, RetryRules
 from sanderling.sequence.scaler import ReadingsSource, Scaler
@@ -64,7 +64,7 @@ class SequenceSystem:
         self, tools: SequenceServices, position: Position, rules: SequenceRules, *, say: Say, clock: Clock, rng: Random
     ) -> None:
         self.tools = tools
-        self.measures = Measures()
+        self.measures = SequenceMeasures()
         self.cursor = IdCursor(position, stride=rules.stride)
         self.sink = SequenceSink(tools.state, tools.queue, tools.executor, clock, position)
         self.writer = SequenceWriter(self.sink, self.cursor, tools.api.name, clock)

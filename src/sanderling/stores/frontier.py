@@ -11,9 +11,10 @@ Ids ascend in the order of discovery. They may have gaps: nothing here assumes t
 One connection, one caller at a time. Whatever the disk does comes out as a FolderError, and the file stays as it was.
 """
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_rows import (
+    PAGES,
     REOPENABLE,
     UNFETCHED,
     Aside,
@@ -32,6 +34,7 @@ from sanderling.stores.frontier_rows import (
     Ended,
     Failed,
     FoundUrl,
+    HostBacklog,
     HostNote,
     QueuedUrl,
     RetryUrl,
@@ -64,8 +67,12 @@ class Frontier:
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, RobotsReply] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
+        self._clean = frontier_file.is_clean(self._db)  # whether it says that whoever wrote in it closed it
         self._tally = Counter(frontier_reading.tally(self._db))
-        if (last := self._last_id()) > self.meta.last_id:
+        if not (self._clean and self._path.stat().st_size > frontier_file.SMALL):
+            frontier_file.check_whole(self._db, self._path)
+            self._tally = Counter(frontier_reading.count_ends(self._db))
+        if (last := frontier_file.last_id(self._db)) > self.meta.last_id:
             raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.meta.last_id} at most.")
         if self.known != self.meta.known:
             raise FolderError(f"{self._path} is damaged: it has {self.known} URLs, expected {self.meta.known}.")
@@ -82,7 +89,13 @@ class Frontier:
 
     def waiting(self) -> dict[str, int]:
         """The hosts with URLs that wait, and how many."""
-        return self._by_host("WHERE end = 0")
+        with plainly(self._path):
+            return dict(self._db.execute("SELECT name, waiting FROM host WHERE waiting > 0"))
+
+    def waiting_hosts(self, after: int, most: int, wall: float) -> list[HostBacklog]:
+        """The first so many hosts with a higher id that have URLs that wait, and are due if they were set aside."""
+        with plainly(self._path):
+            return frontier_reading.waiting_hosts(self._db, after, most, wall)
 
     def aside(self) -> list[Aside]:
         """The hosts that were set aside, those with most URLs that wait first."""
@@ -130,27 +143,29 @@ class Frontier:
             self._put_off(again)
             frontier_file.remember(self._db, ended)
             new = self._add(found)
+            frontier_file.shift_hosts(self._db, {self._hosts[name]: number for name, number in new.items()})
             tally[End.WAITING, ""] += sum(new.values())
-            meta = self._counted(watermark=watermark, known=self.known + sum(new.values()), last_id=self._last_id())
+            meta = self._counted(watermark=watermark, known=self.known + sum(new.values()))
         self.meta = meta
         return new
 
     def _counted(self, **changes: int) -> FrontierMeta:
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
-        changes["last_id"] = max(self.meta.last_id, changes.get("last_id", 0))
+        changes["last_id"] = max(self.meta.last_id, frontier_file.last_id(self._db))
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
         return msgspec.structs.replace(self.meta, **changes)
 
-    def _last_id(self) -> int:
-        ((last,),) = self._db.execute("SELECT coalesce(max(id), 0) FROM url")
-        return int(last)
-
     def _decide(self, ended: Sequence[Ended], tally: Counter[tuple[End, str]]) -> None:
-        rows = [(int(each.end), self._codes[each.outcome.code], each.id, each.url) for each in ended]
-        done = self._db.executemany("UPDATE url SET end = ?, code = ? WHERE id = ? AND end = 0 AND url = ?", rows)
-        if ended and done.rowcount != len(ended):
-            raise ValueError(self._misfit(ended))
+        execute, waiting, fetched = self._db.execute, Counter[int](), Counter[int]()
+        sql = "UPDATE url SET end = ?, code = ? WHERE id = ? AND end = 0 AND url = ? RETURNING host"
+        for each in ended:
+            done = execute(sql, (int(each.end), self._codes[each.outcome.code], each.id, each.url)).fetchall()
+            if not done:
+                raise ValueError(frontier_reading.misfit(self._db, ended))
+            waiting[done[0][0]] -= 1
+            fetched[done[0][0]] += each.end in PAGES
+        frontier_file.shift_hosts(self._db, waiting, fetched)
         self._db.executemany("DELETE FROM again WHERE id = ?", [(each.id,) for each in ended])
         why = [
             (each.id, each.outcome.status, as_text(each.outcome.detail), each.sent)
@@ -172,37 +187,16 @@ class Frontier:
             rows,
         )
         if again and done.rowcount != len(again):
-            raise ValueError(self._misfit(again))
-
-    def _misfit(self, ended: Sequence[Ended] | Sequence[RetryUrl]) -> str:
-        """Say which of `ended` did not wait; the transaction in which they should have been decided still stands."""
-        seen = set()
-        for each in ended:
-            row = self._db.execute("SELECT url FROM url WHERE id = ?", (each.id,)).fetchone()
-            if row is None or row[0] != each.url:
-                return f"no URL {each.url} with id {each.id} is known, so it cannot end"
-            if each.id in seen:
-                return f"{each.url} (id {each.id}) ends twice"
-            seen.add(each.id)
-        return f"of {len(ended)} URLs from {ended[0].url} to {ended[-1].url} some had ended before"
+            raise ValueError(frontier_reading.misfit(self._db, again))
 
     def _add(self, found: Sequence[FoundUrl]) -> dict[str, int]:
         if not found:
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         rows = [(hosts[host], depth, key_of(url), url) for url, host, depth in found]
-        self._insert(iter(rows))
+        frontier_file.insert_urls(self._db, iter(rows), self.meta.last_id)
         # By id: left to itself, SQLite reads the whole index by host, since that needs no sorting.
         return self._by_host("NOT INDEXED WHERE url.id > ?", self.meta.last_id)
-
-    def _insert(self, rows: Iterator[tuple[int, int, bytes, str]]) -> None:
-        """Each that is not known gets the next id."""
-        if self._last_id() < self.meta.last_id:
-            # SQLite would go on from the highest id in this file: the first gets its id from us.
-            sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
-            any(self._db.execute(sql, (self.meta.last_id + 1, *row)).rowcount for row in rows)
-        sql = "INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES (?, ?, 0, 0, ?, ?)"
-        self._db.executemany(sql, rows)
 
     def set_aside(self, host: str, outcome: Outcome, due: float = 0.0) -> None:
         """Note why the host does not answer, and when to ask next: what waits for it goes on waiting, without blame."""
@@ -212,11 +206,8 @@ class Frontier:
                 SELECT id, ?, ?, ?, ? FROM host WHERE name = ?""",
                 (self._codes[outcome.code], outcome.status, as_text(outcome.detail), due, host),
             )
-            self._forgive(host)
-
-    def _forgive(self, host: str) -> None:
-        """What failed while its host was at fault has not failed."""
-        self._db.execute("DELETE FROM again WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
+            # What failed while its host was at fault has not failed.
+            self._db.execute("DELETE FROM again WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
 
     def clear_aside(self, host: str | None = None) -> None:
         """The host answers, or without a name: every host is to be asked again."""
@@ -238,6 +229,7 @@ class Frontier:
         """Every URL that waits for a host that answers ends LEFT, for a run that may ask for more; how many."""
         with self._transaction() as tally:
             number = self._change("SET end = 6 WHERE end = 0 AND host NOT IN (SELECT host FROM aside)")
+            self._db.execute("UPDATE host SET waiting = 0 WHERE id NOT IN (SELECT host FROM aside) AND waiting > 0")
             self._db.execute("DELETE FROM again WHERE host NOT IN (SELECT host FROM aside)")
             tally[End.LEFT, ""] += number
             tally[End.WAITING, ""] -= number
@@ -256,6 +248,8 @@ class Frontier:
                 (int(end),),
             )
             self._change("SET end = 0, code = 0 WHERE end = ?", int(end))
+            rows = [(number, name) for name, number in hosts.items()]
+            self._db.executemany("UPDATE host SET waiting = waiting + ? WHERE name = ?", rows)
             for (was, code), number in self._tally.items():
                 if was is end:
                     tally[was, code] -= number
@@ -265,15 +259,19 @@ class Frontier:
     def put_back(self, ids: Iterable[int], watermark: int) -> int:
         """Kept URLs whose rows were lost wait again, and are forgotten, so that they come whole; how many."""
         names = {number: name for name, number in self._codes.items()}
-        number = 0
+        waiting, fetched = Counter[int](), Counter[int]()
         with self._transaction() as tally:
             for each in ids:
-                end, code, key = self._db.execute("SELECT end, code, key FROM url WHERE id = ?", (each,)).fetchone()
+                sql = "SELECT host, end, code, key FROM url WHERE id = ?"
+                host, end, code, key = self._db.execute(sql, (each,)).fetchone()
                 self._db.execute("UPDATE url SET end = 0, code = 0 WHERE id = ?", (each,))
                 self._db.execute("DELETE FROM remembered WHERE key = ?", (key,))
                 self._db.execute("DELETE FROM moved WHERE key = ?", (key,))
                 tally[End(end), names[code]] -= 1
-                number += 1
+                waiting[host] += 1
+                fetched[host] -= end in PAGES
+            frontier_file.shift_hosts(self._db, waiting, fetched)
+            number = waiting.total()
             tally[End.WAITING, ""] += number
             meta = self._counted(watermark=watermark)
         self.meta = meta
@@ -335,13 +333,16 @@ class Frontier:
 
     def note(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of Meta, which checks them
         """Change what the frontier says of its crawl."""
-        meta = msgspec.structs.replace(self.meta, **changes)
         with self._transaction():
+            meta = msgspec.structs.replace(self.meta, **changes)
             frontier_file.write_meta(self._db, meta)
         self.meta = meta
 
     def close(self) -> None:
         """Leave one plain file behind."""
+        if not self._clean:
+            with suppress(sqlite3.Error):  # a full disk: it is read whole when it is next opened
+                frontier_file.mark(self._db, clean=True)
         frontier_file.disconnect(self._db)
 
     # SQL.
@@ -353,7 +354,11 @@ class Frontier:
         with plainly(self._path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
+                if self._clean:
+                    frontier_file.mark(self._db, clean=False)
                 yield changes
+                rows = [(int(end), self._codes[code], number) for (end, code), number in changes.items() if number]
+                frontier_file.add_to_tally(self._db, rows)
                 new = [(origin, *robots) for origin, robots in self._new_robots.items()]
                 self._db.executemany("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?)", new)
                 self._db.execute("COMMIT")
@@ -362,6 +367,7 @@ class Frontier:
                 if self._db.in_transaction:  # SQLite rolls back by itself when the disk is full
                     self._db.execute("ROLLBACK")
                 raise
+        self._clean = False
         for key, change in changes.items():
             self._tally[key] += change
         self._new_robots.clear()

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sanderling.stores import frontier_reading
+from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import End, Ended, Failed, RetryUrl
@@ -144,10 +144,13 @@ class RequestFrontier(Frontier):
         with self._transaction() as tally:
             sql = "SELECT id, detail FROM failure WHERE id IN (SELECT id FROM url WHERE end = ?)"
             ids = [(each,) for each, why in self._db.execute(sql, (left_out,)) if why.partition(" ")[0] in hosts]
-            codes = "SELECT name FROM code JOIN url ON code.id = url.code WHERE url.id = ?"
+            codes = "SELECT url.host, name FROM code JOIN url ON code.id = url.code WHERE url.id = ?"
+            waiting = Counter[int]()
             for each in ids:
-                ((code,),) = self._db.execute(codes, each)
+                ((host, code),) = self._db.execute(codes, each)
                 tally[End.LEFT_OUT, code] -= 1
+                waiting[host] += 1
+            frontier_file.shift_hosts(self._db, waiting)
             self._db.executemany("DELETE FROM failure WHERE id = ?", ids)
             self._db.executemany("UPDATE url SET end = 0, code = 0 WHERE id = ?", ids)
             self._db.executemany(
@@ -175,7 +178,7 @@ class RequestFrontier(Frontier):
             self._put_off(again)
             new = self._add_requests([*found, *(work for each in ended for work in each.found)], tally)
             added = sum(tally.values())
-            meta = self._counted(**progress._asdict(), known=self.known + added, last_id=self._last_id())
+            meta = self._counted(**progress._asdict(), known=self.known + added)
         self.meta = meta
         return new
 
@@ -188,7 +191,7 @@ class RequestFrontier(Frontier):
         if not found:
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
-        insert, following = self._db.execute, max(self._last_id(), self.meta.last_id) + 1
+        insert, following = self._db.execute, max(frontier_file.last_id(self._db), self.meta.last_id) + 1
         sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
         requests, ranked, new = [], [], Waiting()
         for url, host, depth, key, reader, priority, data in found:
@@ -199,6 +202,10 @@ class RequestFrontier(Frontier):
             if priority:
                 ranked.append((hosts[host], priority, following))
             following += 1
+        waiting = Counter[int]()
+        for (host, _), number in new.items():
+            waiting[hosts[host]] += number
+        frontier_file.shift_hosts(self._db, waiting)
         self._db.executemany("INSERT INTO request VALUES (?, ?, ?, ?)", requests)
         self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
         tally[End.WAITING, ""] += sum(new.values())

@@ -24,6 +24,7 @@ class End(IntEnum):
 
 
 KEPT = frozenset({End.FETCHED, End.UNCHANGED, End.MOVED})
+PAGES = frozenset({End.FETCHED, End.UNCHANGED})
 UNFETCHED = frozenset({End.REFUSED, End.FAILED, End.LEFT_OUT})
 REOPENABLE = UNFETCHED | {End.LEFT}
 
@@ -69,6 +70,15 @@ class RetryUrl(NamedTuple):
     failures: int
     due: float  # seconds since 1970
     outcome: Outcome
+
+
+class HostBacklog(NamedTuple):
+    """A host with URLs that wait: how many, and how many pages of it are fetched."""
+
+    id: int
+    name: str
+    waiting: int
+    fetched: int
 
 
 class HostNote(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_rows import End, Ended, FoundUrl, QueuedUrl, RetryUrl
+from sanderling.stores.frontier_rows import PAGES, End, Ended, FoundUrl, QueuedUrl, RetryUrl
 
 NEVER = 1e18  # when a page is due that is being visited
 
@@ -97,7 +97,7 @@ class VisitedFrontier(Frontier):
 
     def take_due(self, wall: float, most: int) -> list[DueVisit]:
         """The pages that are due, those first that have been so for longest; they wait from now on."""
-        sql = """SELECT url.id, url.url, host.name, url.depth, remembered.etag, remembered.modified, url.end, code.name
+        sql = """SELECT url.id, url.url, host.name, url.depth, remembered.etag, remembered.modified, url.end, code.name, url.host
             FROM visit INDEXED BY visit_due CROSS JOIN url ON url.id = visit.id CROSS JOIN host ON host.id = url.host
             LEFT JOIN code ON code.id = url.code LEFT JOIN remembered ON remembered.key = url.key
             WHERE visit.due <= ? AND url.end <> 0 ORDER BY visit.due LIMIT ?"""
@@ -111,8 +111,12 @@ class VisitedFrontier(Frontier):
             self._db.executemany("DELETE FROM failure WHERE id = ?", ids)
             self._db.executemany("DELETE FROM moved WHERE key = (SELECT key FROM url WHERE id = ?)", ids)
             self._db.executemany(f"UPDATE visit SET due = {NEVER} WHERE id = ?", ids)  # noqa: S608 - ours
+            waiting, fetched = Counter[int](), Counter[int]()
             for row in found:
                 tally[End(row[6]), row[7] or ""] -= 1
+                waiting[row[8]] += 1
+                fetched[row[8]] -= End(row[6]) in PAGES
+            self._shift(waiting, fetched)
             tally[End.WAITING, ""] += len(found)
         return [DueVisit(QueuedUrl(*row[:6]), End(row[6])) for row in found]
 

@@ -47,7 +47,7 @@ class PostPath(Taken, frozen=True, kw_only=True):
     id: Annotated[int, Meta(ge=1, le=LARGEST)]
 
 
-class Scope(Taken, frozen=True, kw_only=True):
+class EventScope(Taken, frozen=True, kw_only=True):
     """Of what."""
 
     project_id: Project
@@ -58,7 +58,7 @@ class Scope(Taken, frozen=True, kw_only=True):
     to_date: To | UnsetType = UNSET
 
 
-class Chosen(Scope, frozen=True, kw_only=True):
+class Chosen(EventScope, frozen=True, kw_only=True):
     """Which posts."""
 
     sentiment: Label | UnsetType = UNSET
@@ -102,7 +102,7 @@ class KeywordsQuery(Chosen, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=50)] = 20
 
 
-class AlertsQuery(Scope, frozen=True, kw_only=True):
+class AlertsQuery(EventScope, frozen=True, kw_only=True):
     """Of what, and how many of each sort."""
 
     limit: Annotated[int, Meta(ge=1, le=100)] = 10
@@ -201,7 +201,7 @@ def read_span(from_date: str | UnsetType, to_date: str | UnsetType) -> tuple[flo
     return start, end
 
 
-def filter_of(kind: type[C], chosen: Scope | ErrorsChosen) -> C:
+def filter_of(kind: type[C], chosen: EventScope | ErrorsChosen) -> C:
     """Which rows are meant: what was given, by the same names, and dates as Unix seconds. Raises ProblemError."""
     start, end = read_span(chosen.from_date, chosen.to_date)
     given = {name: getattr(chosen, name, UNSET) for name in kind.__struct_fields__}

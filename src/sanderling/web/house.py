@@ -91,7 +91,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Reader:
+class HouseReader:
     """Reads a home again and again, and of its files only those that were written since."""
 
     home: Path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.clock import Clock
 from sanderling.events.report import DeadShown
 from sanderling.polling.live_settings import LiveSettings
@@ -28,10 +28,10 @@ MOST_SETTINGS = 200
 UNREACHABLE = (PollingStoreError, QueueError, FolderError, TimeoutError, *UNSOUND)
 
 
-async def kinds_of(store: PollingStore) -> tuple[Kind, ...]:
+async def kinds_of(store: PollingStore) -> tuple[PolledKind, ...]:
     """The kinds of the source that is polled into a database; none if it does not say. Raises PollingStoreError."""
     try:
-        return tuple(msgspec.json.decode((await store.settings()).get(KINDS, "[]"), type=list[Kind]))
+        return tuple(msgspec.json.decode((await store.settings()).get(KINDS, "[]"), type=list[PolledKind]))
     except (msgspec.DecodeError, ValueError, RecursionError):
         return ()
 

@@ -11,7 +11,7 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.observe.rates import Rates, Run
 from sanderling.stores.durable import FolderError
-from sanderling.web.house import Found, Reader
+from sanderling.web.house import Found, HouseReader
 from sanderling.web.house_asking import Asking
 from sanderling.web.house_facts import System, Track
 from sanderling.web.house_history import EVERY
@@ -50,7 +50,7 @@ class Live:
         self.seen = Seen(clock.wall(), clock.now(), {}, ())
         self.asking = asking
         self.past: Past | None = None  # where what was is kept, if somebody wants that
-        self._reader = Reader(home)
+        self._reader = HouseReader(home)
         self._clock = clock
         name = home.absolute().name or str(home)
         self._about = (name.encode("utf-8", "backslashreplace").decode(), version, secured)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 from typing import Self
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.worlds.pds_accounts import AccountCensus
 from sanderling.worlds.pds_characters import DIRECTORY, HEALTHY, OTHERS, RELAY, SMALL, PdsCharacter
 from sanderling.worlds.pds_fates import complaint
@@ -146,7 +146,7 @@ def _sizes(hosts: int, repos: int) -> list[int]:
 
 def _addressed(character: PdsCharacter) -> PdsCharacter:
     """The same, with an address: then there is no name that could fail to lead there."""
-    return character if character.named else replace(character, named=True, end=Category.CONNECTION_ERROR)
+    return character if character.named else replace(character, named=True, end=AtprotoCategory.CONNECTION_ERROR)
 
 
 class FleetServer(WorldServer[Fleet]):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.worlds.hosts import SlidingWindowQuota, steps
 from sanderling.worlds.pds_fates import GONE, HELD, LED_AWAY, LIES, WALLED, RepoFate
 from sanderling.worlds.weather import Weather, announced_quota, fair, mute, queueing, weather, with_faults
@@ -22,7 +22,7 @@ class PdsCharacter:
     every: int = 1  # so manieth repo has the next of these fates; the others are served
     listens: bool = True  # whether anyone is there to connect to
     named: bool = True  # whether its name leads to an address
-    end: Category | None = None  # of all its repos, where nothing can be had
+    end: AtprotoCategory | None = None  # of all its repos, where nothing can be had
 
     def fate(self, index: int) -> RepoFate:
         """What becomes of whoever asks for the repo with that place in the host's own order."""
@@ -61,15 +61,15 @@ OTHERS = (
     PdsCharacter(word="gone", sentence="has lost its repos in seven ways", size=14, fates=GONE),
     PdsCharacter(word="leading", sentence="redirects to 169.254.169.254", size=4, fates=LED_AWAY),
     # Few repos: a crawl that gives up a host after ten failures has asked for each of these.
-    PdsCharacter(word="mute", sentence="takes an hour to answer", size=4, weather=mute, end=Category.TIMEOUT),
-    PdsCharacter(word="dead", sentence="nobody listens", size=4, listens=False, end=Category.CONNECTION_ERROR),
+    PdsCharacter(word="mute", sentence="takes an hour to answer", size=4, weather=mute, end=AtprotoCategory.TIMEOUT),
+    PdsCharacter(word="dead", sentence="nobody listens", size=4, listens=False, end=AtprotoCategory.CONNECTION_ERROR),
     PdsCharacter(
         word="nameless",
         sentence="its name leads nowhere; at its address nobody listens",
         size=4,
         listens=False,
         named=False,
-        end=Category.DNS_ERROR,
+        end=AtprotoCategory.DNS_ERROR,
     ),
 )
 RELAY = PdsCharacter(word="relay", sentence="lists all hosts and repos, and knows where each is", size=0)

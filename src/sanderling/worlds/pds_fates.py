@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.formats import cbor
 from sanderling.formats.cbor import Value
 from sanderling.formats.cid import Cid, to_varint
@@ -33,7 +33,7 @@ class RepoFate:
 
     word: str
     give: Give
-    category: Category | None = None
+    category: AtprotoCategory | None = None
     throughout: bool = True  # whether getLatestCommit says so too
 
 
@@ -132,35 +132,35 @@ def _packed_zeros() -> bytes:
 HELD = RepoFate("held", lambda account: _car(account.car()))
 
 GONE = (
-    RepoFate("not found", _named("RepoNotFound", "Could not find repo for DID"), Category.NOT_FOUND),
-    RepoFate("deactivated", _named("RepoDeactivated", "Repo has been deactivated"), Category.DEACTIVATED),
-    RepoFate("taken down", _named("RepoTakendown", "Repo has been takendown"), Category.TAKENDOWN),
-    RepoFate("suspended", _named("RepoSuspended", "Repo has been suspended"), Category.SUSPENDED),
-    RepoFate("rootless", _named("InvalidRequest", "Could not find repo for DID"), Category.NOT_FOUND),
-    RepoFate("404", _plain(404, "Not Found"), Category.NOT_FOUND),
-    RepoFate("410", _plain(410, "Gone"), Category.DEACTIVATED),
+    RepoFate("not found", _named("RepoNotFound", "Could not find repo for DID"), AtprotoCategory.NOT_FOUND),
+    RepoFate("deactivated", _named("RepoDeactivated", "Repo has been deactivated"), AtprotoCategory.DEACTIVATED),
+    RepoFate("taken down", _named("RepoTakendown", "Repo has been takendown"), AtprotoCategory.TAKENDOWN),
+    RepoFate("suspended", _named("RepoSuspended", "Repo has been suspended"), AtprotoCategory.SUSPENDED),
+    RepoFate("rootless", _named("InvalidRequest", "Could not find repo for DID"), AtprotoCategory.NOT_FOUND),
+    RepoFate("404", _plain(404, "Not Found"), AtprotoCategory.NOT_FOUND),
+    RepoFate("410", _plain(410, "Gone"), AtprotoCategory.DEACTIVATED),
 )
 
 WALLED = (
     HELD,
-    RepoFate("502 page", _html(502, "Bad gateway"), Category.UNAVAILABLE),
+    RepoFate("502 page", _html(502, "Bad gateway"), AtprotoCategory.UNAVAILABLE),
     HELD,
-    RepoFate("403 page", _html(403, "Just a moment..."), Category.HTTP_ERROR),
+    RepoFate("403 page", _html(403, "Just a moment..."), AtprotoCategory.HTTP_ERROR),
     HELD,
-    RepoFate("200 page", _html(200, "Welcome"), Category.HTTP_ERROR),
+    RepoFate("200 page", _html(200, "Welcome"), AtprotoCategory.HTTP_ERROR),
 )
 
 LIES = (
     HELD,
-    RepoFate("another's repo", _another, Category.DID_MISMATCH, throughout=False),
-    RepoFate("a broken hash", _flipped, Category.PARSE_ERROR, throughout=False),
-    RepoFate("a cut CAR", _ends_early, Category.INCOMPLETE, throughout=False),
-    RepoFate("a missing tree", _treeless, Category.INCOMPLETE, throughout=False),
-    RepoFate("a ring", _ring, Category.PARSE_ERROR, throughout=False),
-    RepoFate("a deep tree", _deep, Category.PARSE_ERROR, throughout=False),
-    RepoFate("2**40 bytes", _boundless, Category.INCOMPLETE, throughout=False),
-    RepoFate("nothing", lambda _account: _car(b""), Category.HTTP_ERROR, throughout=False),
-    RepoFate("a gzip bomb", _bomb, Category.TOO_LARGE, throughout=False),
+    RepoFate("another's repo", _another, AtprotoCategory.DID_MISMATCH, throughout=False),
+    RepoFate("a broken hash", _flipped, AtprotoCategory.PARSE_ERROR, throughout=False),
+    RepoFate("a cut CAR", _ends_early, AtprotoCategory.INCOMPLETE, throughout=False),
+    RepoFate("a missing tree", _treeless, AtprotoCategory.INCOMPLETE, throughout=False),
+    RepoFate("a ring", _ring, AtprotoCategory.PARSE_ERROR, throughout=False),
+    RepoFate("a deep tree", _deep, AtprotoCategory.PARSE_ERROR, throughout=False),
+    RepoFate("2**40 bytes", _boundless, AtprotoCategory.INCOMPLETE, throughout=False),
+    RepoFate("nothing", lambda _account: _car(b""), AtprotoCategory.HTTP_ERROR, throughout=False),
+    RepoFate("a gzip bomb", _bomb, AtprotoCategory.TOO_LARGE, throughout=False),
 )
 
-LED_AWAY = (RepoFate("inside", lambda _account: Page(302, (("Location", INSIDE),)), Category.REFUSED),)
+LED_AWAY = (RepoFate("inside", lambda _account: Page(302, (("Location", INSIDE),)), AtprotoCategory.REFUSED),)

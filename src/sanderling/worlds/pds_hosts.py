@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlencode
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.worlds.pds_accounts import AccountCensus
 from sanderling.worlds.pds_characters import PdsCharacter
 from sanderling.worlds.pds_fates import RepoFate, complaint, json_page
@@ -24,9 +24,9 @@ DESCRIBE_SERVER = "com.atproto.server.describeServer"
 LISTED, MOST_LISTED = 500, 1000  # rows of a page, and at most
 # What a listing says of a repo that is not to be had. Of one that is not found it says nothing.
 STATUSES = {
-    Category.DEACTIVATED: "deactivated",
-    Category.TAKENDOWN: "takendown",
-    Category.SUSPENDED: "suspended",
+    AtprotoCategory.DEACTIVATED: "deactivated",
+    AtprotoCategory.TAKENDOWN: "takendown",
+    AtprotoCategory.SUSPENDED: "suspended",
 }
 
 Query = Mapping[str, str]
@@ -35,7 +35,7 @@ Query = Mapping[str, str]
 class Expected(NamedTuple):
     """What an honest archive ends with for a DID: the repo, or why there is none."""
 
-    category: Category | None
+    category: AtprotoCategory | None
     rev: str = ""
     collections: Mapping[str, int] = {}
 
@@ -115,7 +115,7 @@ class PdsHost(FleetHost):
     def listed(self, number: int) -> dict[str, object] | None:
         """How a listing shows an account; None if it does not."""
         category = self.fate(number).category
-        if category is Category.NOT_FOUND:
+        if category is AtprotoCategory.NOT_FOUND:
             return None
         account = self.census.account(number)
         row = {"did": account.did, "head": self._head(number), "rev": account.rev}

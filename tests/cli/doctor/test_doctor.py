@@ -16,6 +16,7 @@ from sanderling.cli.doctor.machine import PURE, c_part
 # The C parts, and the module that takes one if it is there.
 C_PARTS = {
     "parser of repos": ("sanderling.formats._repo", "sanderling.formats.repo"),
+    "reader of pages": ("sanderling.pages._reader", "sanderling.pages.reader"),
     "scan of texts": ("sanderling.events.analysis._scan", "sanderling.events.analysis.scan"),
 }
 
@@ -81,4 +82,4 @@ def test_an_extra_that_is_not_installed_comes_with_advice_and_is_no_trouble(monk
 def test_machines_get_json() -> None:
     found = json.loads(called("doctor", "--json").out)
 
-    assert [each["what"] for each in found][:3] == ["Python", *C_PARTS]
+    assert [each["what"] for each in found][:4] == ["Python", *C_PARTS]

@@ -37,7 +37,14 @@ def test_drained_it_ends_by_itself_and_prints_one_document(tmp_path: Path) -> No
         summary, items = json.loads(done.out), [item for number in range(10) for item in social.truth(number).items]
         posts = sum(item.is_post for item in items)
         assert list(summary) == KEYS
-        assert summary["messages"] == {"received": 11, "processed": 10, "duplicates": 0, "postponed": 0, "failed": 1}
+        assert summary["messages"] == {
+            "received": 11,
+            "processed": 10,
+            "duplicates": 0,
+            "reused": 0,
+            "postponed": 0,
+            "failed": 1,
+        }
         assert (summary["batches"], summary["posts"], summary["errors"]) == (10, posts, len(items) - posts)
         assert summary["queue"] == {"ready": 0, "taken": 0, "delayed": 0, "dead": 1}
         assert (summary["outbox"], summary["trouble"], summary["out"]) == (0, ["1 message given up"], str(place.out))
@@ -166,7 +173,8 @@ def test_metrics_the_api_and_a_webhook_tell_of_it(tmp_path: Path) -> None:
                     assert refused.status == 401
                 async with session.get(status, headers={"Authorization": f"Bearer {TOKEN}"}) as answer:
                     found = await answer.json()
-                assert (answer.status, found["data"]["batches"], found["data"]["failed"]) == (200, 5, 1)
+                told = found["data"]
+                assert (answer.status, told["facts"]["batches"], told["work"]["failed"]) == (200, 5, 1)
                 await until(lambda: posted, process)
                 process.terminate()
                 assert await ended(process) == 0

@@ -14,7 +14,7 @@ from sanderling.events.report import EventsFacts
 from sanderling.observe.report import Report
 from sanderling.stores.queue import open_queue
 from sanderling.stores.status_file import is_running, read_statuses
-from sanderling.web.house import Reader
+from sanderling.web.house import HouseReader
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_plan import demo
 
@@ -59,7 +59,7 @@ def test_consumers_side_by_side_share_the_work_and_each_has_its_status(tmp_path:
             sent: Counter[str] = sum((Counter(each.facts.sent) for each in found), Counter())
             assert sent == {key: await ready(place, key) for key in sent}, "each message by one of them"
             assert sent["analyze.result"] > BATCHES / 2
-            seen = Reader(tmp_path).read()
+            seen = HouseReader(tmp_path).read()
             assert [each.name for each in seen] == ["out", *(f"out:{number}" for number in range(2, CONSUMERS + 1))]
             assert not any(each.trouble for each in seen)
             shown, home = await here("status", str(place.out)), await here("status", "--home", str(tmp_path))

@@ -98,7 +98,7 @@ def test_a_job_runs_to_its_end_and_says_what_it_has(tmp_path: Path) -> None:
     verified = called("verify", str(out))
     assert (verified.code, verified.out.splitlines()[0]) == (0, f"{out}: 33 requests, 30 records")
     status = called("status", str(out))
-    assert (status.code, "33 known, 33 sent, all decided" in status.out) == (0, True)
+    assert (status.code, "33 known, 33 sent, all of them decided" in status.out) == (0, True)
     (out / "records.jsonl").write_text((out / "records.jsonl").read_text().replace("tide", "Tide", 1))
     assert (called("verify", str(out)).code, json.loads(called("verify", str(out), "--json").out)["ok"]) == (1, False)
 

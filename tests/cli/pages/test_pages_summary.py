@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from sanderling.cli.pages.summary import MEANINGS, Summary, meaning, reasons, words
+from sanderling.cli.pages.summary import MEANINGS, PageSummary, meaning, reasons, words
 from sanderling.stores.frontier_rows import Aside
 
-SUMMARY = Summary(
+SUMMARY = PageSummary(
     complete=True,
     crawl=1,
     seconds=38.2,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_server import ScriptedServer, answer
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.cli.loop import TOGETHER
 from sanderling.formats.rca import encode_block
 from sanderling.repos.segments import Segments
@@ -81,7 +81,7 @@ def test_what_is_left_makes_the_exit_code_3_and_the_next_run_asks_for_it(tmp_pat
             assert "127.0.0.1:1  no connection, or it was cut (connection_error), due in " in status.out
             assert "1 repo left; the first is due in " in status.out
             assert "It was set aside, by no fault of its repos: no connection, or it was cut" in why.out
-            assert "1 repo of it still to be asked for." in why.out
+            assert "1 repo of it still to be asked for: the host is set aside" in why.out
             assert ["repos", "crawl", "--out", str(tmp_path / "out")] == next(
                 command[:4] for command in commands(first.out) if command[1] == "crawl"
             )
@@ -390,4 +390,4 @@ def test_the_categories_in_the_manual_are_those_of_the_code() -> None:
     table = manual.partition("## Categories")[2].partition("\n## ")[0]
     documented = dict(re.findall(r"^\| `([a-z_]+)` \| (for good|for now) \|", table, re.MULTILINE))
 
-    assert documented == {each.value: "for good" if each.permanent else "for now" for each in Category}
+    assert documented == {each.value: "for good" if each.permanent else "for now" for each in AtprotoCategory}

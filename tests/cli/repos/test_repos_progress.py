@@ -16,7 +16,7 @@ from known_reports import REPOS, changed
 from services.process import Missing, private_folder
 from services.redis import REDIS
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, ArchiveFolder, SavedProgress
 from sanderling.cli.repos.summary import summarise, words
 from sanderling.clock import SystemClock
@@ -221,4 +221,4 @@ def test_both_work_with_redis(tmp_path: Path, redis_address: str) -> None:
 
 
 def test_every_category_has_its_words() -> None:
-    assert set(MEANINGS) == set(Category)
+    assert set(MEANINGS) == set(AtprotoCategory)

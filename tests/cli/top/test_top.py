@@ -20,7 +20,7 @@ from terminals import Terminal
 from terminals import environment as usual
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.top.top import Lines, parse_time, watch
+from sanderling.cli.top.top import TopLines, parse_time, watch
 from sanderling.clock import SystemClock
 from sanderling.stores.status_file import write_status
 
@@ -144,7 +144,7 @@ def test_lines_say_what_is_wrong_when_that_changes_and_that_nothing_runs_once(
 ) -> None:
     said: list[str] = []
 
-    class Counting(Lines):
+    class Counting(TopLines):
         """Changes what there is to see, and ends after five looks."""
 
         def show(self, look: object) -> None:

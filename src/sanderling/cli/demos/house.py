@@ -230,7 +230,7 @@ def heading(address: str) -> str:
     return f"Five systems at work on simulated hosts; nothing leaves this machine. In a browser: {address}"
 
 
-class Framed(top.Terminal):
+class Framed(top.TopTerminal):
     """The picture of `sanderling top`, under the address of the dashboard."""
 
     def __init__(self, console: Console, address: str, ends: Callable[[], str]) -> None:
@@ -247,7 +247,7 @@ class Framed(top.Terminal):
             yield from self.view.lines(self._look, options.max_width, console.height - len(above))
 
 
-class HouseLines(top.Lines):
+class HouseLines(top.TopLines):
     """The lines of `sanderling top`, after the address of the dashboard."""
 
     def __init__(self, address: str) -> None:
@@ -259,7 +259,7 @@ class HouseLines(top.Lines):
         return self
 
 
-class Unseen(top.Lines):
+class Unseen(top.TopLines):
     """Shows nothing."""
 
     def show(self, look: Look) -> None:

@@ -15,7 +15,7 @@ from sanderling.cli.options import Options, expose_limiter, observe
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.watching import draw, run_beside
 from sanderling.clock import ScaledClock, SystemClock
-from sanderling.engine.host_report import Standing, report_host
+from sanderling.engine.host_report import EngineStanding, report_host
 from sanderling.limit import Limiter
 from sanderling.observe import logs
 from sanderling.observe.report import Activity, Process, Report, WorkCounts
@@ -76,7 +76,7 @@ def make_report(limiter: Limiter, clock: ScaledClock, until: float) -> Report[Li
         system="limiter",
         doing=f"one limiter learns three hosts at once: {CALLERS} callers each, time {clock.speed:g}x as fast",
         process=process,
-        troubles=Standing(process, hosts).troubles,
+        troubles=EngineStanding(process, hosts).troubles,
         time_left=(until - elapsed) / clock.speed,
         work=WorkCounts(
             asked=snapshot.requests,

@@ -11,7 +11,7 @@ from sanderling.cli.demos.shell import DemoEnd, mark_folder, next_steps
 from sanderling.cli.options import Options
 from sanderling.cli.pages.crawl import RPS, PagesFlags, PagesNetwork, crawl_folder, open_folder
 from sanderling.cli.pages.ledger import ENDS
-from sanderling.cli.pages.summary import Summary, summarise
+from sanderling.cli.pages.summary import PageSummary, summarise
 from sanderling.cli.report_screen import fitting
 from sanderling.clock import Clock, ScaledClock, SystemClock
 from sanderling.crawls.verify import CrawlProof
@@ -120,7 +120,7 @@ async def run(out: Path, options: Options, *, as_json: bool, speed: float = 1.0)
     return DemoEnd(screen, _describe(summary, odd, proof), summary.as_json(), proof.ok, ran.stopped)
 
 
-def _describe(summary: Summary, odd: Mapping[str, OddHost], proof: CrawlProof) -> Iterator[str]:
+def _describe(summary: PageSummary, odd: Mapping[str, OddHost], proof: CrawlProof) -> Iterator[str]:
     """What happened, as lines; those that are indented must not be broken."""
     fetched = f"{count(summary.fetched, 'page')}, {size(summary.bytes)}, from {count(summary.hosts, 'host')}"
     yield ""

@@ -29,7 +29,7 @@ from sanderling.observe.report import Report
 from sanderling.repos.archives import Archive, ArchiveProblem
 from sanderling.repos.directory import SqliteDirectory
 from sanderling.repos.inspect import verify
-from sanderling.repos.replay import Replay
+from sanderling.repos.replay import RepoReplay
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.repos.report import ReposFacts
 from sanderling.repos.segments import segments_in
@@ -113,7 +113,7 @@ def _prove(fleet: Fleet, failed: dict[str, int], folder: Path) -> RepoProof:
     dead = Counter(end.category.value for end in ends.values() if end.category is not None)
     records = 0
     if have("pyarrow"):
-        records = Replay(ParquetSink(folder / "parquet"), problems.append).run(paths).records
+        records = RepoReplay(ParquetSink(folder / "parquet"), problems.append).run(paths).records
     return RepoProof(
         live=len(live),
         once=sum(archived[did] == 1 for did in live),

@@ -49,6 +49,7 @@ def findings() -> Iterator[CheckFinding]:
     """What this installation is made of."""
     yield python(sys.version_info[:2], sys.version.split()[0])
     yield _parser()
+    yield c_part("reader of pages", "sanderling.pages._reader", "a page takes seven times as long to read")
     yield _scan()
     yield event_loop()
     for coding, modules in CODINGS.items():

@@ -45,7 +45,7 @@ MEANINGS = {
 FAULTS: dict[Fault, str] = {"item": "fault of the page", "host": "fault of its host", "us": "our own rules"}
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A crawl after a run. Counts are the crawl's; seconds and bytes are those of the run."""
 
     complete: bool
@@ -83,10 +83,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summarise(
     folder: CrawlFolder, last: Report[PagesFacts], *, complete: bool, again: str = "", given: Iterable[object] = ()
-) -> Summary:
+) -> PageSummary:
     """The summary of a run that ended with `last`, and goes on with `again`; what failed is asked for as `given`."""
     counts, aside = folder.ledger.counts(), folder.ledger.aside()
-    return Summary(
+    return PageSummary(
         complete=complete,
         crawl=folder.crawl,
         seconds=round(last.process.seconds, 3),
@@ -154,7 +154,7 @@ def _files(path: Path) -> Iterator[str]:
         yield "bodies"
 
 
-def words(summary: Summary) -> Iterator[str]:
+def words(summary: PageSummary) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     yield ""
     yield _fetched(summary)
@@ -166,7 +166,7 @@ def words(summary: Summary) -> Iterator[str]:
     yield from _next(summary)
 
 
-def _fetched(summary: Summary) -> str:
+def _fetched(summary: PageSummary) -> str:
     pages, took = count(summary.fetched, "page"), duration(summary.seconds)
     also = ((summary.unchanged, "unchanged"), (summary.moved, "moved elsewhere"))
     more = "".join(f", {number:,} {what}" for number, what in also if number)
@@ -175,7 +175,7 @@ def _fetched(summary: Summary) -> str:
     return f"Fetched {pages}, {size(summary.bytes)}, from {count(summary.hosts, 'host')} in {took}{more}."
 
 
-def _not_fetched(summary: Summary) -> Iterator[str]:
+def _not_fetched(summary: PageSummary) -> Iterator[str]:
     if summary.refused:
         yield f"robots.txt forbids {count(summary.refused, 'URL')}; nothing was sent for those."
     if summary.left_out:
@@ -198,7 +198,7 @@ def meaning(code: str) -> str:
     return MEANINGS.get(code_of(code), code.lower().replace("_", " "))
 
 
-def _next(summary: Summary) -> Iterator[str]:
+def _next(summary: PageSummary) -> Iterator[str]:
     out = shlex.quote(summary.out)
     if summary.aside:
         yield f"{count(summary.set_aside, 'URL')} could not be asked for: their hosts were set aside."

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from sanderling.apis.polled import Kind
+from sanderling.apis.polled import PolledKind
 from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.reach import Say, reached
 from sanderling.executor import Executor, in_threads
@@ -74,16 +74,16 @@ async def known(place: PollingFolder) -> AsyncIterator[PollingStore]:
         yield store
 
 
-async def keep_kinds(store: PollingStore, kinds: Sequence[Kind]) -> None:
+async def keep_kinds(store: PollingStore, kinds: Sequence[PolledKind]) -> None:
     """Say which kinds there are, to commands that do not know the source."""
     text = msgspec.json.encode(kinds).decode()
     if (await store.settings()).get(KINDS) != text:
         await store.set(KINDS, text)
 
 
-async def known_kinds(store: PollingStore) -> tuple[Kind, ...]:
+async def known_kinds(store: PollingStore) -> tuple[PolledKind, ...]:
     """The kinds of the source that was last polled. Raises CommandError."""
     try:
-        return tuple(msgspec.json.decode((await store.settings()).get(KINDS, "[]"), type=list[Kind]))
+        return tuple(msgspec.json.decode((await store.settings()).get(KINDS, "[]"), type=list[PolledKind]))
     except (msgspec.DecodeError, ValueError):
         raise CommandError(f"the setting {KINDS} was changed by hand; poll once more, and it is right again") from None

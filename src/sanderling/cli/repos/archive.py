@@ -18,7 +18,7 @@ from sanderling.clock import SystemClock
 from sanderling.redact import redact_url
 from sanderling.repos.inspect import verify
 from sanderling.repos.leave_out import RepoLeaveOut
-from sanderling.repos.replay import Replay, ReplayRules, ReplaySink, ReplayTotals
+from sanderling.repos.replay import ReplayRules, ReplaySink, ReplayTotals, RepoReplay
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import open_clickhouse
@@ -62,7 +62,7 @@ def replay_command(
     with explained(), _opened(to, paths) as sink:
         began = clock.now()
         rules = ReplayRules(threads=threads)
-        run = Replay(sink, complaints, collections=collections, again=again, leave_out=listed, rules=rules)
+        run = RepoReplay(sink, complaints, collections=collections, again=again, leave_out=listed, rules=rules)
         with Bar(paths, shown=not json) as bar:
             done = run.run(paths, lambda more: bar.add(more.bytes, more.records))
         seconds, old = clock.now() - began, isinstance(sink, ClickhouseSink) and sink.by_month

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.flags import SETTING
 from sanderling.clock import SystemClock
@@ -24,32 +24,32 @@ from sanderling.stores.status_file import FILE
 from sanderling.words import count, duration, printable, size
 
 PROGRESS = "progress.db"
-CATEGORIES = tuple(category.value for category in Category)
+CATEGORIES = tuple(category.value for category in AtprotoCategory)
 NOTHING = ProgressView(cursor="", completed=0, failed={}, segment=0, total_crawled=0, bytes_written=0)
 HOSTS_SHOWN = 5  # that were set aside
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):([0-9]{1,5})")
 
 # What the categories mean to whoever looks at them.
 MEANINGS = {
-    Category.NOT_FOUND: "not found at its host",
-    Category.DEACTIVATED: "deactivated by its owner",
-    Category.TAKENDOWN: "taken down by its host",
-    Category.SUSPENDED: "suspended by its host",
-    Category.PARSE_ERROR: "no sound repo",
-    Category.DID_MISMATCH: "somebody else's repo",
-    Category.TOO_LARGE: "larger than we read",
-    Category.REFUSED: "not called: our own guard, see --private",
-    Category.UNCHANGED: "unchanged since the earlier archive",
-    Category.LEFT_OUT: "left out, as --leave-out or skip-pds says",
-    Category.INCOMPLETE: "not all of it came",
-    Category.RATE_LIMITED: "refused for now: rate limited",
-    Category.HTTP_ERROR: "the host said no",
-    Category.DNS_ERROR: "no such host, or no DNS",
-    Category.UNAVAILABLE: "the host failed",
-    Category.CONNECTION_ERROR: "no connection, or it was cut",
-    Category.TIMEOUT: "no answer in time",
-    Category.LEFT_ALONE: "left alone, as sanderling control says",
-    Category.UNKNOWN: "for a reason without a name",
+    AtprotoCategory.NOT_FOUND: "not found at its host",
+    AtprotoCategory.DEACTIVATED: "deactivated by its owner",
+    AtprotoCategory.TAKENDOWN: "taken down by its host",
+    AtprotoCategory.SUSPENDED: "suspended by its host",
+    AtprotoCategory.PARSE_ERROR: "no sound repo",
+    AtprotoCategory.DID_MISMATCH: "somebody else's repo",
+    AtprotoCategory.TOO_LARGE: "larger than we read",
+    AtprotoCategory.REFUSED: "not called: our own guard, see --private",
+    AtprotoCategory.UNCHANGED: "unchanged since the earlier archive",
+    AtprotoCategory.LEFT_OUT: "left out, as --leave-out or skip-pds says",
+    AtprotoCategory.INCOMPLETE: "not all of it came",
+    AtprotoCategory.RATE_LIMITED: "refused for now: rate limited",
+    AtprotoCategory.HTTP_ERROR: "the host said no",
+    AtprotoCategory.DNS_ERROR: "no such host, or no DNS",
+    AtprotoCategory.UNAVAILABLE: "the host failed",
+    AtprotoCategory.CONNECTION_ERROR: "no connection, or it was cut",
+    AtprotoCategory.TIMEOUT: "no answer in time",
+    AtprotoCategory.LEFT_ALONE: "left alone, as sanderling control says",
+    AtprotoCategory.UNKNOWN: "for a reason without a name",
 }
 
 
@@ -108,7 +108,7 @@ class SavedProgress(NamedTuple):
     @property
     def due(self) -> int | None:
         """When the first of what is left is due. What waits for a host that was set aside is due when that host is."""
-        waits = [each.due for each in self.aside if each.category != Category.LEFT_ALONE]
+        waits = [each.due for each in self.aside if each.category != AtprotoCategory.LEFT_ALONE]
         return min(waits) if waits else None if self.aside else self.view.due
 
     def as_json(self) -> dict[str, object]:
@@ -143,8 +143,8 @@ def _table(kept: SavedProgress, wall: float) -> Iterator[str]:
     permanent = {name: number for name, number in view.failed.items() if _permanent(name)}
     # Accounts of hosts that are left out may move to another host: they are complete only for as long.
     listed = view.total_crawled + sum(permanent.values()) - view.completed
-    if 0 < listed <= permanent.get(Category.LEFT_OUT, 0):
-        permanent[Category.LEFT_OUT] -= listed
+    if 0 < listed <= permanent.get(AtprotoCategory.LEFT_OUT, 0):
+        permanent[AtprotoCategory.LEFT_OUT] -= listed
     else:
         listed = 0
     yield f"  {view.total_crawled:>12,}  archived, {size(view.bytes_written)}"
@@ -152,7 +152,7 @@ def _table(kept: SavedProgress, wall: float) -> Iterator[str]:
     yield f"  {'-' * 12}"
     yield f"  {view.completed:>12,}  complete"
     if listed:
-        yield f"  {listed:>12,}  left out for as long as their host is ({Category.LEFT_OUT})"
+        yield f"  {listed:>12,}  left out for as long as their host is ({AtprotoCategory.LEFT_OUT})"
     transient = {name: number for name, number in view.failed.items() if name not in permanent}
     if transient:
         yield ""
@@ -189,18 +189,18 @@ def hosts_aside(aside: Sequence[HostAside], number: int, wall: float) -> Iterato
 
 def when_host_due(aside: HostAside, wall: float) -> str:
     """When a host that was set aside is due, unless that is for somebody to say."""
-    if aside.category == Category.LEFT_ALONE:
+    if aside.category == AtprotoCategory.LEFT_ALONE:
         return ""
     return f", due in {duration(aside.due - wall)}" if aside.due > wall else ", due now"
 
 
 def describe(name: str) -> str:
     """A category in words, and its name."""
-    return f"{MEANINGS[Category(name)]} ({name})" if name in CATEGORIES else name
+    return f"{MEANINGS[AtprotoCategory(name)]} ({name})" if name in CATEGORIES else name
 
 
 def _permanent(name: str) -> bool:
-    return name in CATEGORIES and Category(name).permanent
+    return name in CATEGORIES and AtprotoCategory(name).permanent
 
 
 def reset(

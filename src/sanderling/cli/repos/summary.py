@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sanderling.apis.atproto import Category
+from sanderling.apis.atproto import AtprotoCategory
 from sanderling.cli import command_line
 from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, ArchiveFolder, SavedProgress, hosts_aside
 from sanderling.observe.report import Report
@@ -20,7 +20,7 @@ DROPPED = {"missing": "not sent by the host", "bad_record": "not DAG-CBOR", "bad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class ArchiveSummary:
     """A crawl after a run. `run` and `seconds` are those of the run, the others of the crawl."""
 
     complete: bool  # every repo is archived, left out or gone for good
@@ -51,15 +51,15 @@ class Summary:
 
 def summarise(
     place: ArchiveFolder, last: Report[ReposFacts], kept: SavedProgress, *, complete: bool, again: str
-) -> Summary:
+) -> ArchiveSummary:
     """The summary of a run that ended with `last`."""
     view = kept.view
-    failed = {name: number for name, number in view.failed.items() if name != Category.UNCHANGED}
-    gone = {name: number for name, number in failed.items() if name in CATEGORIES and Category(name).permanent}
+    failed = {name: number for name, number in view.failed.items() if name != AtprotoCategory.UNCHANGED}
+    gone = {name: number for name, number in failed.items() if name in CATEGORIES and AtprotoCategory(name).permanent}
     left = {name: number for name, number in failed.items() if name not in gone}
     with plainly(place.out):
         segments = segments_in(place.out)
-    return Summary(
+    return ArchiveSummary(
         complete=complete and not left,
         walked=complete,
         seconds=round(last.process.seconds, 3),
@@ -72,7 +72,7 @@ def summarise(
         archived=view.total_crawled,
         bytes_written=view.bytes_written,
         dropped=last.facts.dropped,
-        unchanged=view.failed.get(Category.UNCHANGED, 0),
+        unchanged=view.failed.get(AtprotoCategory.UNCHANGED, 0),
         gone=gone,
         failed=left,
         scheduled=view.scheduled,
@@ -86,7 +86,7 @@ def summarise(
     )
 
 
-def words(summary: Summary, place: ArchiveFolder, wall: float) -> Iterator[str]:
+def words(summary: ArchiveSummary, place: ArchiveFolder, wall: float) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     run = summary.run
     yield ""
@@ -113,11 +113,11 @@ def words(summary: Summary, place: ArchiveFolder, wall: float) -> Iterator[str]:
 def _reasons(failed: dict[str, int]) -> str:
     ordered = sorted(failed.items(), key=lambda each: -each[1])
     return ", ".join(
-        f"{number:,} {MEANINGS[Category(name)] if name in CATEGORIES else name}" for name, number in ordered
+        f"{number:,} {MEANINGS[AtprotoCategory(name)] if name in CATEGORIES else name}" for name, number in ordered
     )
 
 
-def _next(summary: Summary, place: ArchiveFolder, wall: float) -> Iterator[str]:
+def _next(summary: ArchiveSummary, place: ArchiveFolder, wall: float) -> Iterator[str]:
     if not summary.walked:
         yield "Nothing is lost; go on where it stopped with:"
         yield from _indented(summary.again)

@@ -41,7 +41,7 @@ IDS_AT_ONCE, RANGES_AT_ONCE, LONGEST_RANGE = 20_000, 2000, 1000
 
 
 @dataclass(slots=True)
-class ImportTally:
+class MissedTally:
     """What was found in a file."""
 
     lines: int = 0
@@ -62,7 +62,7 @@ class ImportTally:
 
 def import_missed(file: File, /, *, json: AsJson = False, place: SequenceFolder = USUAL) -> None:
     """Take in ids that were missed elsewhere; they are asked one by one."""
-    clock, tally = SystemClock(), ImportTally()
+    clock, tally = SystemClock(), MissedTally()
     saying = Saying(clock)
     with _explained(), closing(_Sorter()) as sorter:
         with _opened(file) as lines:
@@ -74,13 +74,13 @@ def import_missed(file: File, /, *, json: AsJson = False, place: SequenceFolder 
         sys.exit(1)
 
 
-def _sort(lines: BinaryIO, sorter: "_Sorter", tally: ImportTally, saying: Saying) -> None:
+def _sort(lines: BinaryIO, sorter: "_Sorter", tally: MissedTally, saying: Saying) -> None:
     for number in _ids(lines, tally):
         if sorter.add(number):
             saying(f"{tally.lines:,} lines read")
 
 
-def _take_in(sorter: "_Sorter", state: SequenceState, tally: ImportTally, saying: Saying, clock: Clock) -> None:
+def _take_in(sorter: "_Sorter", state: SequenceState, tally: MissedTally, saying: Saying, clock: Clock) -> None:
     """A little at a time: a crawl that is running has to write, too."""
     for ranges in _batches(sorter.ranges()):
         tally.different += sum(high - low + 1 for low, high in ranges)
@@ -107,7 +107,7 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
         raise CommandError(str(error), code=2) from None
 
 
-def _ids(file: BinaryIO, tally: ImportTally) -> Iterator[int]:
+def _ids(file: BinaryIO, tally: MissedTally) -> Iterator[int]:
     """The ids of a file, in its order. Memory is bounded, whatever is in it."""
     for line, size in _lines(file):
         tally.lines += 1
@@ -195,7 +195,7 @@ def _missed(ranges: Iterable[Range], wall: float) -> list[Missed]:
     return [Missed(low, high, Reason.IMPORTED, wall, wall, 0, check) for low, high in ranges]
 
 
-def _tell(tally: ImportTally, place: SequenceFolder, *, as_json: bool) -> None:
+def _tell(tally: MissedTally, place: SequenceFolder, *, as_json: bool) -> None:
     if as_json:
         known = {"lines": tally.lines, "ids": tally.ids, "different": tally.different, "added": tally.added}
         print(jsonlib.dumps(known | {"bad": tally.bad, "examples": tally.examples}))

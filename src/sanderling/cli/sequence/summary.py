@@ -16,7 +16,7 @@ from sanderling.words import count, duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class SequenceSummary:
     """A crawl after a run. Counts are those of the run, but for `cursor`, `missed` and `queued`."""
 
     complete: bool  # whether it came to --until
@@ -43,10 +43,10 @@ class Summary:
         return asdict(self)
 
 
-def summarise(flags: SequenceFlags, ran: Ran[Report[SequenceFacts]]) -> Summary:
+def summarise(flags: SequenceFlags, ran: Ran[Report[SequenceFacts]]) -> SequenceSummary:
     """The summary of a run."""
     last, seconds = ran.last.facts, ran.last.process.seconds
-    return Summary(
+    return SequenceSummary(
         complete=ran.complete,
         seconds=round(seconds, 3),
         api=last.api,

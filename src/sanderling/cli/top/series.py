@@ -8,7 +8,7 @@ from sanderling.web.house_facts import System
 from sanderling.words import duration
 
 
-class Series(NamedTuple):
+class TopSeries(NamedTuple):
     """A line of a plot."""
 
     name: str  # of its points
@@ -26,17 +26,17 @@ def _whole(number: float) -> str:
 
 
 COMMON = (
-    Series("asked", "asked", "cyan", _a_second),
-    Series("kept", "kept", "green", _a_second),
-    Series("failed", "failed", "red", _a_second),
+    TopSeries("asked", "asked", "cyan", _a_second),
+    TopSeries("kept", "kept", "green", _a_second),
+    TopSeries("failed", "failed", "red", _a_second),
 )
-OWN: Mapping[str, Sequence[Series]] = {
-    "sequence": (Series("lag", "lag", "yellow", duration), Series("workers", "workers", "magenta", _whole)),
-    "polling": (Series("late_p99", "late", "yellow", duration),),
-    "events": (Series("posts", "posts", "green", _a_second), Series("errors", "errors", "yellow", _a_second)),
+OWN: Mapping[str, Sequence[TopSeries]] = {
+    "sequence": (TopSeries("lag", "lag", "yellow", duration), TopSeries("workers", "workers", "magenta", _whole)),
+    "polling": (TopSeries("late_p99", "late", "yellow", duration),),
+    "events": (TopSeries("posts", "posts", "green", _a_second), TopSeries("errors", "errors", "yellow", _a_second)),
 }
 
 
-def series_of(system: System) -> tuple[Series, ...]:
+def series_of(system: System) -> tuple[TopSeries, ...]:
     """The lines that a system has."""
     return (*COMMON, *OWN.get(system.system, ()))

@@ -49,7 +49,7 @@ def top(
         raise CommandError(nothing(str(home), there=False), code=2)
     logs.configure(None, "error")  # what goes wrong with a file is in the picture, and a log would be drawn over it
     console = drawable(colourless=True)
-    screen: Screen = Lines() if console is None else Terminal(console)
+    screen: Screen = TopLines() if console is None else TopTerminal(console)
     if run(watch(home, screen, seconds or (SAID if console is None else DRAWN), SystemClock())) != QUIT:
         sys.exit(130)
 
@@ -126,7 +126,7 @@ def _look(home: Path, live: Live) -> Look:
     return Look(str(home), live.seen, [row for each in running for row in live.rows_of(each)])
 
 
-class Terminal:
+class TopTerminal:
     """The whole terminal, which is as it was afterwards."""
 
     def __init__(self, console: Console) -> None:
@@ -161,7 +161,7 @@ class Terminal:
             yield from self.view.lines(self._look, options.max_width, console.height)
 
 
-class Lines:
+class TopLines:
     """A line for each system that runs, and what is wrong with it when that changes. ASCII only."""
 
     def __init__(self) -> None:

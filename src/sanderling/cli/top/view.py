@@ -11,7 +11,7 @@ from sanderling.cli.house_words import ended, heading, standing, titled
 from sanderling.cli.plots import Trail, spark
 from sanderling.cli.report_words import rate
 from sanderling.cli.top.keys import ESCAPE, QUIT
-from sanderling.cli.top.series import Series, series_of
+from sanderling.cli.top.series import TopSeries, series_of
 from sanderling.web.house_facts import System
 from sanderling.web.house_hosts import HostRow, HostsQuery, page
 from sanderling.web.house_live import Seen
@@ -177,7 +177,7 @@ class View:
                 line.append_text(self._plot(system, each, (width - 2) // across - GAP)).append(" " * GAP)
             yield line
 
-    def _plot(self, system: System, series: Series, width: int, label: int = LABEL) -> Text:
+    def _plot(self, system: System, series: TopSeries, width: int, label: int = LABEL) -> Text:
         points = self.trails[system.name].of(series.name)
         last = points[-1] if points else None
         value = "-" if last is None else series.said(last)
