@@ -48,6 +48,8 @@ MAY_READ_ALL = {
     r"FROM url WHERE end > 0$": START,
     r"FROM earlier.remembered": START,
     r"INSERT OR IGNORE INTO visit SELECT": START,
+    r"SELECT id, name FROM host$": ASKED + " to forget something",
+    r"SELECT (key, target FROM moved|rowid, links FROM remembered)$": ASKED + " to forget something",
     r"SELECT shape, exposure FROM visit": "once an hour, where pages are visited again",
     r"FROM visit INDEXED BY visit_due CROSS JOIN url": BOUNDED,
     r"SELECT visit.id, rows FROM visit JOIN url": START + ", if rows were lost; or " + ASKED,

@@ -44,8 +44,8 @@ class ChangingSite:
         if self.etags and headers.get("If-None-Match") == f'"{version}"':
             return reply(304)
         links = list(self.periods) if path == "/" else []
-        more = {"ETag": f'"{version}"'} if self.etags else {}
-        return page(*links, title=f"{path} is {version}", **more)
+        title = f"{path} is {version}"
+        return page(*links, title=title, ETag=f'"{version}"') if self.etags else page(*links, title=title)
 
     def visits(self, path: str) -> list[int]:
         """The answers that a page gave."""

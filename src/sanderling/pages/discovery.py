@@ -54,6 +54,8 @@ class LinkDiscovery:
         if len(self._recent) >= SEEN:
             self._recent, self._older = set(), self._recent
         self._recent.add(url)
+        if self._folder.forgotten.has(url, host):
+            return
         self._find(FoundUrl(url, host, depth))
 
     def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:

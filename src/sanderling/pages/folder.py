@@ -14,12 +14,14 @@ import msgspec
 
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.ids import host_of
-from sanderling.pages import earlier, parquet
+from sanderling.pages import earlier, forget, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
+from sanderling.pages.forget import ForgottenUrls
 from sanderling.pages.output import PAGES, PageRows, whole_rows
 from sanderling.pages.revisits import VisitRules
 from sanderling.pages.visiting import Visiting
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
+from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.frontier_visits import VisitedFrontier
@@ -54,6 +56,7 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
             self.state = FolderState.RESUMED
         else:
             self.state = FolderState.NEW if ledger.meta.crawl == 1 else FolderState.AGAIN
+        self.forgotten = ForgottenUrls(Forgotten.of(path))
         self.put_back = 0  # URLs to be asked for once more, because their rows were lost
         self.rows: PageRows = self._reconciled()
         # Whoever goes on with pages that are visited adds to what their visits have taught.
@@ -101,7 +104,12 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         for each in ended:
             if each.end is End.UNCHANGED and each.depth < self.plan.depth:
                 links = self.ledger.remembered_links(each.url)
-                follow.extend(FoundUrl(link, host_of(link), each.depth + 1) for link in links)
+                found_again = ((link, host_of(link)) for link in links)
+                follow.extend(
+                    FoundUrl(link, host, each.depth + 1)
+                    for link, host in found_again
+                    if not self.forgotten.has(link, host)
+                )
         if self.visiting is None:
             return self.ledger.commit(ended, follow, self.rows.write(ended), again)
         kept, visits = self.visiting.settle(ended)
@@ -148,6 +156,8 @@ def _check_place(path: Path, *, resume: bool) -> None:
 def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: bool) -> VisitedFrontier:
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
+    forget.go_on(path)
+    plan = _without_forgotten(path, plan)
     if not (path / LEDGER).exists():
         _take(earlier.begin(path, FrontierMeta(plan=msgspec.json.encode(plan).decode(), started=wall)))
         return VisitedFrontier(path / LEDGER)
@@ -164,6 +174,17 @@ def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: floa
         raise FolderError(f"{path / LEDGER} is in use by another program, so it cannot be moved. Try again later.")
     _take(earlier.begin(path, earlier.again(ledger.meta, wall)))
     return VisitedFrontier(path / LEDGER)
+
+
+def _without_forgotten(path: Path, plan: CrawlPlan | None) -> CrawlPlan | None:
+    """The plan without what the folder has forgotten. Raises FolderError if nothing is left of it."""
+    forgotten = ForgottenUrls(Forgotten.of(path))
+    if plan is None or not any(forgotten.has(seed, host_of(seed)) for seed in plan.seeds):
+        return plan
+    seeds = tuple(seed for seed in plan.seeds if not forgotten.has(seed, host_of(seed)))
+    if not seeds:
+        raise FolderError(f"{path} has forgotten all that this crawl begins with: it is not asked for again")
+    return msgspec.structs.replace(plan, seeds=seeds)
 
 
 def _goes_on(ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, resume: bool, visits: bool) -> bool:

@@ -46,12 +46,12 @@ class PageRows(RowsFile):
             sync_folder(folder)
 
 
-def whole_rows(path: Path, ends: bytearray, versions: dict[int, int]) -> int:
+def whole_rows(path: Path, ends: bytearray, versions: dict[int, int] | None = None) -> int:
     """The length of the rows up to the first line that is none; the ends of the URLs they are of are cleared.
 
     Of URLs that were visited again, and have so many `versions`, each row is taken off their number.
     """
-    length = 0
+    length, left = 0, {} if versions is None else versions
     if not path.exists():
         return length
     with path.open("rb") as file:
@@ -60,11 +60,11 @@ def whole_rows(path: Path, ends: bytearray, versions: dict[int, int]) -> int:
                 row = msgspec.json.decode(line, type=RowId)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 return length
-            again = versions.get(row.id, 0)
+            again = left.get(row.id, 0)
             if not (line.endswith(b"\n") and 0 < row.id < len(ends) and (again or ends[row.id] in KEPT)):
                 return length
             if again:
-                versions[row.id] = again - 1
+                left[row.id] = again - 1
             else:
                 ends[row.id] = End.WAITING
             length += len(line)

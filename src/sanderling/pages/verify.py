@@ -10,6 +10,7 @@ from sanderling.pages import parquet
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import PAGES
 from sanderling.stores.durable import FolderError
+from sanderling.stores.forgotten import FILE, Forgotten
 from sanderling.stores.frontier_reading import versions
 from sanderling.stores.frontier_rows import KEPT
 
@@ -23,6 +24,10 @@ def verify(folder: Path) -> CrawlProof:
     proof = CrawlProof()
     if (folder / NEXT).exists():
         proof.say(f"{NEXT}: the move of a finished crawl to earlier/ was cut short; crawl again to end it")
+    if Forgotten.of(folder).says.removing:
+        proof.say(
+            f"{FILE}: what it says was not all removed, since that was cut short; run: sanderling forget {folder}"
+        )
     # The bodies of an earlier crawl are where they were.
     root = folder.parent.parent if folder.parent.name == "earlier" else folder
 

@@ -337,9 +337,7 @@ def remember(db: sqlite3.Connection, ended: Iterable[Ended]) -> None:
     for each in ended:
         etag, modified = _sendable(each.etag), _sendable(each.modified)
         if etag or modified:
-            # A page of links is a few kilobytes of much the same text: a fifth of it is kept.
-            links = zlib.compress("\n".join(each.links).encode(), 1)
-            learned.append((key_of(each.url), etag, modified, links))
+            learned.append((key_of(each.url), etag, modified, pack_links(each.links)))
         elif each.end in (End.FETCHED, End.MOVED):
             gone.append((key_of(each.url),))
     db.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", learned)
@@ -349,7 +347,17 @@ def remember(db: sqlite3.Connection, ended: Iterable[Ended]) -> None:
 def remembered_links(db: sqlite3.Connection, url: str) -> tuple[str, ...]:
     """Where the page led when it last came whole; nothing if that is not known."""
     row = db.execute("SELECT links FROM remembered WHERE key = ?", (key_of(url),)).fetchone()
-    text = "" if row is None else zlib.decompress(row[0]).decode()
+    return () if row is None else unpack_links(row[0])
+
+
+def pack_links(links: Iterable[str]) -> bytes:
+    """Links as they are kept: a few kilobytes of much the same text, of which a fifth is left."""
+    return zlib.compress("\n".join(links).encode(), 1)
+
+
+def unpack_links(packed: bytes) -> tuple[str, ...]:
+    """The links that were kept so."""
+    text = zlib.decompress(packed).decode()
     return tuple(text.split("\n")) if text else ()
 
 
