@@ -17,6 +17,7 @@ EXTRAS = {
     "numpy": "onnx",
     "obstore": "s3",
     "onnxruntime": "onnx",
+    "playwright": "render",
     "pyarrow": "parquet",
     "redis": "redis",
 }

@@ -96,6 +96,7 @@ class Reply:
     url: str
     latency: float
     address: str = ""  # where its host lives, the lowest of several; nothing if that is not known
+    sent: Headers = ()  # the headers of the request as they were sent, where the client knows
 
     def __post_init__(self) -> None:
         # Real hosts do say 999, so any three digits are a reply; what they mean is for the classifier to decide.

@@ -171,7 +171,7 @@ def test_what_hosts_say_is_shown_and_is_only_text() -> None:
     [
         "      1:41  asking 3 hosts; 28 URLs wait",
         "     error  the disk is full",
-        "      flow  40.0 asked, 40.0 allowed, 20.0 kept, 0.0 failed a second; 28 waiting; about 2 h 0 min left",
+        "      flow  40.0 asked, 40.0 accepted, 20.0 kept, 0.0 failed a second; 28 waiting; about 2 h 0 min left",
         "pages 60   failed 4",
         "       why  25 workers become 50",
         "      1:00  5 workers become 9",

@@ -57,8 +57,8 @@ RATES = {"asked": 140.0, "allowed": 9.5, "kept": 1.0, "failed": None}
 @pytest.mark.parametrize(
     ("rates", "left", "says"),
     [
-        (RATES, 90.0, "140 asked, 9.5 allowed, 1.0 kept, 0.0 failed a second; 1,000 waiting; about 90 s left"),
-        (RATES, None, "140 asked, 9.5 allowed, 1.0 kept, 0.0 failed a second; 1,000 waiting"),
+        (RATES, 90.0, "140 asked, 9.5 accepted, 1.0 kept, 0.0 failed a second; 1,000 waiting; about 90 s left"),
+        (RATES, None, "140 asked, 9.5 accepted, 1.0 kept, 0.0 failed a second; 1,000 waiting"),
         ({"asked": None}, None, "1,000 waiting; how much moves is not known yet"),
     ],
 )

@@ -14,7 +14,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.folder import CrawlFolder, CrawlPlan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
@@ -117,12 +117,13 @@ def crawl(
     heard: Callable[[Crawl], object] = lambda _: None,
     memory: Memory | None = None,
     epoch: float = 1_800_000_000.0,
+    keep: Keep | None = None,
 ) -> Crawled:
     """Crawl to the end under virtual time, from `epoch` on; `heard` is called before it is told what is wanted."""
 
     async def main() -> Crawled:
         clock = LoopClock(epoch)
-        plan = CrawlPlan(seeds, tuple(allow), depth) if seeds else None
+        plan = CrawlPlan(seeds, tuple(allow), depth, keep) if seeds else None
         visits = None if rules is None else rules.visits
         with CrawlFolder.open(folder, plan, resume=resume, wall=clock.wall(), visits=visits) as opened:
             limiter = Limiter(limits or LimiterRules(pace=PACE), clock=clock, rng=Random(1))

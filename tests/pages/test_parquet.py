@@ -39,6 +39,13 @@ FULL = {
     "json": {"a": [1, None]},
     "body_path": "bodies/ab/ab.pdf",
     "sha256": "ab",
+    "warc_file": "x.warc.gz",
+    "warc_offset": 1,
+    "warc_length": 2,
+    "warc_type": "response",
+    "warc_digest": "sha1:X",
+    "rendered": {"requests": 2, "blocked": 3},
+    "screenshot": "screenshots/1.png",
 }
 
 
@@ -66,6 +73,7 @@ def test_every_field_of_a_row_is_a_column(folder: Path) -> None:
         "host": "a.example:8080",
         "fetched_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
         "metadata": [("author", "a"), ("og:type", "b")],
+        "rendered": [("requests", 2), ("blocked", 3)],
         "json": '{"a": [1, null]}',
         "requests": None,
         "fault": None,

@@ -36,7 +36,7 @@ def again(command: str, *given: object) -> str:
 def flags(group: object) -> Iterator[str]:
     """The flags of a group that do not have their defaults, as they are typed."""
     for field in fields(group):  # type: ignore[arg-type] # whoever calls has looked
-        value, name = getattr(group, field.name), field.name.replace("_", "-")
+        value, name = getattr(group, field.name), field.name.removesuffix("_").replace("_", "-")
         if value == field.default or SETTING in getattr(field.type, "__metadata__", ()):
             continue
         if isinstance(value, bool):

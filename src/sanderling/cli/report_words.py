@@ -21,7 +21,7 @@ from sanderling.words import clock_face, duration
 
 NAME = 10  # columns of what a line is about
 MOST_HOSTS = MOST_EVENTS = 5
-FLOW = (ASKED, ALLOWED, KEPT, FAILED)
+FLOW = {ASKED: "asked", ALLOWED: "accepted", KEPT: "kept", FAILED: "failed"}
 FINE = (HostCondition.GOING, HostCondition.DONE)
 WORST_FIRST = (
     *(HostCondition.SET_ASIDE, HostCondition.FAILING, HostCondition.FAILED, HostCondition.THROTTLED),
@@ -64,7 +64,7 @@ def flow(rates: Mapping[str, float | None], waiting: int, time_left: float | Non
     left = "" if time_left is None else f"; about {duration(time_left)} left"
     if rates.get(ASKED) is None:
         return f"{waiting:,} waiting; how much moves is not known yet{left}"
-    each = ", ".join(f"{rate(rates[name] or 0.0)} {name}" for name in FLOW)
+    each = ", ".join(f"{rate(rates[name] or 0.0)} {word}" for name, word in FLOW.items())
     return f"{each} a second; {waiting:,} waiting{left}"
 
 

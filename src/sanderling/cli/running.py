@@ -18,7 +18,7 @@ from sanderling.cli.screen import ScreenOf
 from sanderling.cli.watching import Beside, draw, follow_control, publish_status, run_beside, save_limiter
 from sanderling.executor import Executor
 from sanderling.fetch.http import Http
-from sanderling.fetch.transport import Transport
+from sanderling.fetch.transport import Transport, contexts_of
 from sanderling.observe.metrics import report_metrics
 from sanderling.observe.report import AnyReport
 from sanderling.stores.control_file import Control
@@ -111,7 +111,7 @@ async def run_system(
         )
         await stack.enter_async_context(dashboard)
         signals = stack.enter_context(stop_on_signals(system.stop, note, lambda: shell.stopping(system.inflight)))
-        for each in shell.contexts if transport is None else (transport.http, *shell.contexts):
+        for each in shell.contexts if transport is None else (*contexts_of(transport), *shell.contexts):
             await stack.enter_async_context(each)
         if transport is not None:
             savers.append(save_limiter(transport.limiter, folder, executor))

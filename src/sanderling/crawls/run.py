@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock
@@ -12,7 +13,7 @@ from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.executor import Executor, in_threads
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.fetch.transport import Transport, connections_for
+from sanderling.fetch.transport import Transport, connections_for, contexts_of
 from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
@@ -112,7 +113,9 @@ async def run_to_end(
         recall(limiter, path)
         executor, started = in_threads(thread), clock.now()
         run = make_run(executor)
-        async with transport.http:
+        async with AsyncExitStack() as stack:
+            for each in contexts_of(transport):
+                await stack.enter_async_context(each)
             complete = await run.run()
         await executor(folder.finish, clock.wall(), complete)
         await executor(write_status, path, status(run, clock.now() - started, running=False))

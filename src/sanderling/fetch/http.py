@@ -133,7 +133,8 @@ class Http:
                 body = await self._read(response, phases, task)
         # With a proxy, it is the proxy that knows.
         address = "" if self._rules.proxy else self._names.address(response.url.raw_host or "")
-        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address)
+        sent = tuple(response.request_info.headers.items())
+        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address, sent)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
             self._memory.release(task.holder or task.url)

@@ -1,14 +1,16 @@
 """What hosts are asked with, for the commands and for whoever uses a system as a library."""
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from math import ceil
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.cache import Cache
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.render import Renderer
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 
@@ -23,6 +25,7 @@ class Transport(Generic[H]):
     limiter: Limiter
     memory: Memory
     cache: Cache | None = None  # of answers, for development
+    renderer: Renderer | None = None  # of pages that need a browser
 
 
 def make_transport(
@@ -31,6 +34,11 @@ def make_transport(
     """A client whose bodies hold so many bytes at once; with `private` it may ask our own machine and network."""
     memory = Memory(bodies)
     return Transport(Http(rules, guard_for(private=private), clock=clock, memory=memory), limiter, memory)
+
+
+def contexts_of(transport: Transport[Http]) -> list[AbstractAsyncContextManager[Any]]:
+    """What is to be entered before anything is asked."""
+    return [transport.http, *([] if transport.renderer is None else [transport.renderer])]
 
 
 def guard_for(*, private: bool) -> GuardRules:

@@ -21,6 +21,7 @@ from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
+from sanderling.pages.rendering import PageRendering
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
 from sanderling.pages.visiting import AT_ONCE, Visiting
@@ -62,6 +63,8 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         source.visiting = self._visiting is not None
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
+        if transport.renderer is not None:
+            handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )

@@ -11,7 +11,7 @@ from sanderling.executor import Executor
 from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.folder import CrawlFolder, CrawlPlan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.output import PAGES
 from sanderling.pages.report import report_crawl
 from sanderling.pages.rules import CrawlRules
@@ -42,16 +42,18 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     rps: float = 8.0,
     contact: str | None = None,
     private: bool = False,
+    keep: Keep | None = None,
     hand_over: HandOver[bytes] | None = None,
 ) -> CrawlResult:
     """Crawl all of each host from these addresses on, into a folder, with a row for each page.
 
     Whoever is cancelled or killed loses nothing: called again, it goes on where it was, and, once all is done, fetches
-    what has changed since. All rows also go to `hand_over`, before the folder takes note of them, such as those of
-    `hand_to_events`. Raises ValueError for what is no address, FolderError if the folder is not to be had.
+    what has changed since. With `keep`, pages are kept as they came, too: in files or in a WARC. All rows also go to
+    `hand_over`, before the folder takes note of them, such as those of `hand_to_events`. Raises ValueError for what is
+    no address, FolderError if the folder is not to be had.
     """
     clock, path = SystemClock(), Path(folder)
-    plan = CrawlPlan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth)
+    plan = CrawlPlan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth, keep)
     if not plan.seeds:
         raise ValueError("no addresses; expected one to begin with")
     limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps)))

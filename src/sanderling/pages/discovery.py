@@ -38,7 +38,7 @@ class LinkDiscovery:
     def __init__(self, folder: CrawlFolder, executor: Executor, find: Callable[[FoundUrl], object]) -> None:
         plan = folder.plan
         self.scope = CrawlScope.of(plan.seeds, (*plan.allow, *folder.moved_hosts), plan.depth)
-        self._folder = folder
+        self.folder = folder
         self._executor = executor
         self._find = find
         self._recent: set[str] = set()
@@ -104,7 +104,7 @@ class LinkDiscovery:
         if queued.depth == 0 and not self.scope.allows(host):
             # Who asks for example.org means www.example.org too, if that is where it lives.
             self.scope = self.scope.with_host(host)
-            await self._executor(self._folder.allow_moved, host)
+            await self._executor(self.folder.allow_moved, host)
         return MovedUrl(target, reply, "moved" if self.scope.allows(host) else "moved out of the crawl")
 
     def move(self, queued: QueuedUrl, moved: MovedUrl) -> None:
@@ -132,7 +132,7 @@ class LinkDiscovery:
         for _ in range(MOST_HOPS):
             if at == goal:
                 return True
-            following = self._moves.get(at) or await self._executor(self._folder.ledger.moved_to, at)
+            following = self._moves.get(at) or await self._executor(self.folder.ledger.moved_to, at)
             if following is None:
                 return False
             at = following

@@ -15,6 +15,7 @@ from sanderling.pages.output import PAGES
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, plainly, sync_folder
 from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import SCREENSHOTS
 
 LEDGER, NEXT, DRAFT = "ledger.db", "ledger.next", "ledger.draft"
 
@@ -54,7 +55,7 @@ def go_on(folder: Path) -> Iterator[str]:
         sync_folder(there.parent)
         yield "the place is made"
         # Bodies stay: their names say what is in them, and both crawls may speak of the same.
-        for path in (folder / PAGES, folder / FAILED, *parquet.files(folder)):
+        for path in (folder / PAGES, folder / FAILED, folder / SCREENSHOTS, *parquet.files(folder)):
             if path.exists():
                 path.replace(there / path.name)
                 yield f"{path.name} is moved"

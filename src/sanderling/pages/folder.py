@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import msgspec
 
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.ids import host_of
 from sanderling.pages import earlier, forget, parquet
+from sanderling.pages.archive import PageArchive, write_index
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.forget import ForgottenUrls
 from sanderling.pages.output import PAGES, PageRows, whole_rows
@@ -27,13 +28,16 @@ from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.frontier_visits import VisitedFrontier
 from sanderling.stores.rows_file import reaches
 
+Keep = Literal["html", "warc"]
 
-class CrawlPlan(msgspec.Struct, frozen=True):
+
+class CrawlPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to crawl: where to begin, which hosts to follow links to, and how far."""
 
     seeds: tuple[str, ...]
     allow: tuple[str, ...]
     depth: int
+    keep: Keep | None = None  # the pages as they came, beside what is read in them
 
 
 class FolderState(Enum):
@@ -95,6 +99,10 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         hosts = dict.fromkeys((*self.moved_hosts, host))
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
+    def holds_earlier(self, url: str) -> bool:
+        """Whether a 304 would do: with an archive, only if that has the page of an earlier crawl."""
+        return self.crawl > 1 and (self.rows.archive is None or self.rows.archive.earlier(url) is not None)
+
     def write(
         self, ended: Sequence[Ended], found: Sequence[FoundUrl], again: Sequence[RetryUrl], requests: int | None
     ) -> dict[str, int]:
@@ -120,6 +128,8 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         """End the run: write what is made from rows and ledger, and if all is decided call the crawl finished."""
         with plainly(self.path):
             self.list_failures(map(failed_line, self.ledger.failed()))
+            if self.plan.keep == "warc":
+                write_index(self.path, self.crawl, self.path / PAGES, self.rows.length)
             if parquet_too:
                 parquet.write_in_child(self.path)
             else:
@@ -130,7 +140,7 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         """The rows, as long as the ledger says; or if they are not, what of them is whole, and the ledger knows."""
         path, watermark = self.path / PAGES, self.ledger.meta.watermark
         if reaches(path, watermark):
-            return PageRows(self.path, watermark)
+            return self._with_archive(PageRows(self.path, watermark))
         ends, versions = self.ledger.ends(), self.ledger.versions()
         length = whole_rows(path, ends, versions)
         rows = PageRows(self.path, length)
@@ -139,6 +149,16 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         lacking = {number: left for number, left in versions.items() if left}
         self.ledger.lose_versions(dict.fromkeys(lost, 1) | lacking)
         self.put_back = self.ledger.put_back([*lost, *lacking], length)
+        return self._with_archive(rows)
+
+    def _with_archive(self, rows: PageRows) -> PageRows:
+        """The rows, and if the crawl keeps one the archive, as long as they say."""
+        if self.plan.keep == "warc":
+            try:
+                rows.archive = PageArchive(self.path, self.crawl, self.path / PAGES, rows.length)
+            except BaseException:
+                rows.close()
+                raise
         return rows
 
     def __repr__(self) -> str:
@@ -212,6 +232,8 @@ def _differences(asked: CrawlPlan, found: CrawlPlan) -> str:
         said += [f"{name} {each} is missing" for each in sorted(theirs - ours)[:3]]
     if asked.depth != found.depth:
         said.append(f"depth was {found.depth}, not {asked.depth}")
+    if asked.keep != found.keep:
+        said.append(f"keep was {found.keep or 'nothing'}, not {asked.keep or 'nothing'}")
     return "; ".join(said)
 
 

@@ -15,11 +15,13 @@ import msgspec
 from sanderling.crawls.folder import FAILED
 from sanderling.ids import HostError, host_of
 from sanderling.pages import earlier, parquet
+from sanderling.pages.archive import FOLDER as WARC
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.leave_out import ExcludedUrls, behind_scheme, read_thing
 from sanderling.pages.output import PAGES
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.forgotten import Forgotten, Wish
+from sanderling.stores.frontier_rows import SCREENSHOTS
 from sanderling.stores.frontier_visits import VisitedFrontier
 from sanderling.stores.rows_file import reaches, read_rows
 
@@ -58,6 +60,7 @@ class PagesRemoved(NamedTuple):
 class _Row(msgspec.Struct):
     url: str
     body_path: str | None = None
+    screenshot: str | None = None
 
 
 def wishes(lines: Sequence[str]) -> list[Wish]:
@@ -87,7 +90,7 @@ def begin(folder: Path, lines: Sequence[str], exports: Sequence[str]) -> None:
 
 def _check_whole(folder: Path) -> None:
     """Raise FolderError where rows are missing, which would look as if they had been removed."""
-    if any(folder.glob("**/*.warc*")):
+    if any((folder / WARC).glob("*")):
         raise FolderError(f"{folder} keeps WARC files, out of which nothing can be removed yet. Nothing was changed.")
     for crawl in crawls(folder):
         ledger = VisitedFrontier(crawl / LEDGER)
@@ -198,16 +201,19 @@ def _forget_plan(ledger: VisitedFrontier, listed: ExcludedUrls) -> None:
 
 
 def _remove_bodies(folder: Path) -> int:
-    """Remove the files that no row of any crawl speaks of; how many."""
-    files = list((folder / "bodies").glob("[0-9a-f][0-9a-f]/[0-9a-f]*"))
-    if not files:
-        return 0
-    spoken = set()
+    """Remove the files that no row speaks of, of any crawl, and the screenshots of none of their own; how many."""
+    spoken: set[str | None] = set()
+    gone: list[Path] = []
     for crawl in crawls(folder):
-        if (path := crawl / PAGES).exists():
-            for line, _ in read_rows(path, 0, path.stat().st_size):
-                spoken.add(msgspec.json.decode(line, type=_Row).body_path)
-    gone = [path for path in files if str(path.relative_to(folder)) not in spoken]
+        shown = set()
+        path = crawl / PAGES
+        for line, _ in read_rows(path, 0, path.stat().st_size if path.exists() else 0):
+            row = msgspec.json.decode(line, type=_Row)
+            spoken.add(row.body_path)
+            shown.add(row.screenshot)
+        gone += [each for each in (crawl / SCREENSHOTS).glob("*") if f"{SCREENSHOTS}/{each.name}" not in shown]
+    bodies = (folder / "bodies").glob("[0-9a-f][0-9a-f]/[0-9a-f]*")
+    gone += [each for each in bodies if str(each.relative_to(folder)) not in spoken]
     for path in gone:
         path.unlink()
     return len(gone)

@@ -4,6 +4,7 @@ from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher, moves
+from sanderling.fetch.render import RenderError
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
@@ -12,6 +13,7 @@ from sanderling.pages.discovery import LinkDiscovery, MovedUrl
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.record import ReadPage
+from sanderling.pages.rendering import PageRendering, needs_scripts
 from sanderling.pages.urls import origin_of
 from sanderling.stores.frontier_rows import Ended, QueuedUrl
 from sanderling.task import Blame, Reply, Task
@@ -34,9 +36,12 @@ class PageHandler:
         executor: Executor,
         clock: Clock,
     ) -> None:
+        self.rendering: PageRendering | None = None
+        self._rendered: set[str] = set()  # URLs of pages that are in the browser
         self._fetcher = fetcher
         self._permissions = permissions
         self._discovery = discovery
+        self._keep = discovery.folder.plan.keep
         self._memory = memory
         self._executor = executor
         self._clock = clock
@@ -51,13 +56,19 @@ class PageHandler:
             return Settled(fetched.outcome)
         try:
             understood = await self._understand(work, fetched.outcome, fetched.reply)
+            if self._keep is not None:
+                understood = self._keep_raw(understood, fetched.reply)
+        except RenderError as error:
+            # The host has answered, so it is the page that has failed, or the browser: it is tried again like others.
+            failed = Outcome(Code.INTERNAL_ERROR, fetched.reply.status, str(error)[:200])
+            return Settled(failed, size=len(fetched.reply.body), flawed=True)
         finally:
             self._memory.release(fetched.reply.url)
         return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
 
-    def received(self, work: QueuedUrl | RobotsWork) -> int:
-        """Bytes of the answer so far."""
-        return self._memory.held(work.url)
+    def received(self, work: QueuedUrl | RobotsWork) -> int | None:
+        """Bytes of the answer so far; None while a browser has it, which has limits of its own."""
+        return None if work.url in self._rendered else self._memory.held(work.url)
 
     async def _understand(self, queued: QueuedUrl, outcome: Outcome, reply: Reply) -> Understood | None:
         if moves(reply):
@@ -67,12 +78,39 @@ class PageHandler:
             return record.unchanged(queued, outcome, reply, wall)
         if outcome.code is not Code.OK:
             return None
+        rendering = self.rendering
+        if rendering is not None and rendering.chooses(queued.url, reply):
+            return await self._render(rendering, queued, outcome, reply)
+        read = await self._read(queued, outcome, reply, wall)
+        if rendering is not None and rendering.rules.auto and rendering.renders(reply):
+            text = record.text_of(read.ended)
+            if needs_scripts(text, reply.body):
+                return await self._render(rendering, queued, outcome, reply)
+        return read
+
+    async def _read(self, queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> ReadPage:
         # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
         given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
         return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
 
+    def _keep_raw(self, understood: Understood | None, reply: Reply) -> Understood | None:
+        if isinstance(understood, ReadPage):
+            return understood._replace(ended=record.keep_raw(understood.ended, reply, self._keep))
+        return record.keep_raw(understood, reply, self._keep) if isinstance(understood, Ended) else understood
+
+    async def _render(self, rendering: PageRendering, queued: QueuedUrl, outcome: Outcome, reply: Reply) -> ReadPage:
+        """The page as its scripts make it."""
+        self._rendered.add(queued.url)
+        try:
+            rendered = await rendering.render(reply)
+        finally:
+            self._rendered.discard(queued.url)
+        return await self._executor(record.read_rendered, queued, outcome, rendered, self._clock.wall())
+
     async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched:
-        fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)
+        # A 304 is of use to an archive only if that holds what has not changed.
+        headers = record.conditions(queued) if self._discovery.folder.holds_earlier(queued.url) else ()
+        fetched = await self._fetcher.fetch(Task(queued.url, headers=headers, blame=blame), permit)
         for _ in range(MOST_HOPS):
             if (same := self._with_session(queued, fetched.reply)) is None:
                 break

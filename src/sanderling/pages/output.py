@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from sanderling.pages.archive import ArchiveMark, PageArchive
 from sanderling.stores.durable import sync_folder, write_new
 from sanderling.stores.frontier_rows import KEPT, BodyFile, End, Ended
 from sanderling.stores.rows_file import RowsFile
@@ -20,23 +21,41 @@ class RowId(msgspec.Struct):
 
 
 class PageRows(RowsFile):
-    """The rows of a crawl, with the bodies beside them."""
+    """The rows of a crawl, with the bodies beside them, and the archive of what was fetched if there is one."""
 
     def __init__(self, folder: Path, watermark: int) -> None:
         self._folder = folder
+        self.archive: PageArchive | None = None
+        self._before = -1, ArchiveMark()  # how long the rows and the archive were before the last batch
         super().__init__(folder / PAGES, watermark)
 
     def write(self, ended: Sequence[Ended]) -> int:
         """Keep bodies and rows; when this returns they are on disk, and the rows end at the byte it returns."""
-        self._write_bodies({each.body.path: each.body for each in ended if each.body is not None})
-        return self.append(each.row for each in ended if each.row is not None)
+        bodies = (body for each in ended for body in (each.body, each.raw) if body is not None)
+        self._write_bodies({body.path: body for body in bodies})
+        if self.archive is None:
+            return self.append(each.row for each in ended if each.row is not None)
+        self._before = self.length, self.archive.mark
+        return self.append(self.archive.append(ended))
+
+    def cut(self, length: int) -> None:
+        """Drop what stands behind `length`, and the captures of that."""
+        super().cut(length)
+        if self.archive is not None and length == self._before[0]:
+            self.archive.cut(self._before[1])
+
+    def close(self) -> None:
+        """Let go of the files."""
+        super().close()
+        if self.archive is not None:
+            self.archive.close()
 
     def _write_bodies(self, bodies: dict[str, BodyFile]) -> None:
-        """A body that is there with its size is there whole: it got its name when all of it was on disk."""
+        """A body that is there under the name of its content is there whole: it got that when all of it was on disk."""
         folders: set[Path] = set()
         for name, body in bodies.items():
             path = self._folder / name
-            if not (path.exists() and path.stat().st_size == len(body.data)):
+            if body.name or not (path.exists() and path.stat().st_size == len(body.data)):
                 if not path.parent.exists():
                     path.parent.mkdir(parents=True)
                     folders |= {self._folder, path.parent.parent}

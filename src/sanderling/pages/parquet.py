@@ -54,6 +54,13 @@ class ParquetRow(msgspec.Struct):
     json: msgspec.Raw = NULL  # the document itself in a row, its text in Parquet
     body_path: str | None = None
     sha256: str | None = None
+    warc_file: str | None = None
+    warc_offset: int | None = None
+    warc_length: int | None = None
+    warc_type: str | None = None
+    warc_digest: str | None = None
+    rendered: dict[str, int] | None = None
+    screenshot: str | None = None
     requests: int | None = None  # of what was not fetched: how many were sent for it
     fault: str | None = None  # the same: whose it is
 
@@ -74,9 +81,10 @@ def schema() -> Any:  # noqa: ANN401 - pyarrow has no types
         "fetched_at": pa.timestamp("us", tz="UTC"),
         "links": pa.list_(pa.string()),
         "metadata": pa.map_(pa.string(), pa.string()),
+        "rendered": pa.map_(pa.string(), pa.int64()),
     }
-    numbers = dict.fromkeys(("id", "status", "depth", "bytes", "requests"), pa.int64()) | {"seconds": pa.float64()}
-    kinds = special | numbers
+    whole = ("id", "status", "depth", "bytes", "requests", "warc_offset", "warc_length")
+    kinds = special | dict.fromkeys(whole, pa.int64()) | {"seconds": pa.float64()}
     return pa.schema([pa.field(name, kinds.get(name, pa.string())) for name in ParquetRow.__struct_fields__])
 
 
@@ -168,8 +176,9 @@ def _column(batch: list[ParquetRow], name: str) -> list[Any]:
     match name:
         case "host":
             return [row.host or _host(row.url) for row in batch]
-        case "metadata":
-            return [None if row.metadata is None else list(row.metadata.items()) for row in batch]
+        case "metadata" | "rendered":
+            maps = (getattr(row, name) for row in batch)
+            return [None if each is None else list(each.items()) for each in maps]
         case "json":
             return [None if row.json == NULL else bytes(row.json).decode() for row in batch]
     return [getattr(row, name) for row in batch]

@@ -10,13 +10,16 @@ from urllib.parse import urljoin
 import msgspec
 
 from sanderling.fetch.attempts import moves
+from sanderling.fetch.render import RenderedPage
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
+from sanderling.pages.archive import with_fields
 from sanderling.pages.extract import extract
+from sanderling.pages.folder import Keep
 from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
-from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
+from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End, Ended, QueuedUrl
 from sanderling.task import Headers, Reply
 
 
@@ -46,6 +49,20 @@ class PageRow(msgspec.Struct, omit_defaults=True):
     json: msgspec.Raw | None = None
     body_path: str | None = None
     sha256: str | None = None
+    warc_file: str | None = None
+    warc_offset: int | None = None
+    warc_length: int | None = None
+    warc_type: str | None = None
+    warc_digest: str | None = None
+    rendered: dict[str, int] | None = None  # by a browser: requests that were sent for it, and such as were blocked
+    screenshot: str | None = None
+
+
+class KeptBody(msgspec.Struct, frozen=True):
+    """What a row says of a page that is kept as it came, after its other fields."""
+
+    body_path: str
+    sha256: str
 
 
 _encode = msgspec.json.Encoder().encode
@@ -53,6 +70,10 @@ _encode = msgspec.json.Encoder().encode
 # the brink would be kept here, and be too much for somebody else.
 ROOM = 300
 _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
+
+
+class _Text(msgspec.Struct):
+    text: str | None = None
 
 
 class ReadPage(NamedTuple):
@@ -99,6 +120,39 @@ def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announc
         return ReadPage(ended, row.links, listed)
     body, links = _fill(row, reply, kind)
     return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None)
+
+
+def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
+    """The same with the page as it came, to be kept as a file or in the archive."""
+    if keep == "warc":
+        return msgspec.structs.replace(ended, reply=reply)
+    is_file = ended.body is not None and not ended.body.name  # and no screenshot
+    if keep is None or ended.end is not End.FETCHED or is_file or ended.row is None:
+        return ended
+    raw = _body_of(reply.body, reply.header("Content-Type"))
+    return msgspec.structs.replace(ended, raw=raw, row=with_fields(ended.row, KeptBody(raw.path, raw.sha256)))
+
+
+def read_rendered(queued: QueuedUrl, outcome: Outcome, rendered: RenderedPage, wall: float) -> ReadPage:
+    """A page that a browser has made: what to keep of it. Where its scripts wanted to go is a link."""
+    row = _row(queued, outcome, rendered.reply, wall)
+    row.etag, row.last_modified = rendered.reply.header("ETag"), rendered.reply.header("Last-Modified")
+    _read_document(row, rendered.reply)
+    row.rendered = {"requests": rendered.requests, "blocked": rendered.blocked}
+    onward = () if rendered.onward is None else (rendered.onward,)
+    row.links = tuple(dict.fromkeys((*onward, *row.links)))
+    said = [rendered.cut, *(f"a script goes on to {url}"[:200] for url in onward)]
+    row.detail = "; ".join(filter(None, said))
+    body = None
+    if rendered.screenshot is not None:
+        body = BodyFile.of(rendered.screenshot, ".png", f"{SCREENSHOTS}/{queued.id}.png")
+        row.screenshot = body.path
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), row.links, None)
+
+
+def text_of(ended: Ended) -> str:
+    """The text in the row of what ended."""
+    return "" if ended.row is None else msgspec.json.decode(ended.row, type=_Text).text or ""
 
 
 def unchanged(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> Ended:
@@ -197,7 +251,11 @@ def _on_one_line(json: bytes, calls: int) -> bytes:
 
 
 def _file(row: PageRow, data: bytes) -> BodyFile:
-    media = (row.content_type or "").partition(";")[0].strip().lower()
-    body = BodyFile.of(data, mimetypes.guess_extension(media) or ".bin")
+    body = _body_of(data, row.content_type)
     row.sha256, row.body_path = body.sha256, body.path
     return body
+
+
+def _body_of(data: bytes, content_type: str | None) -> BodyFile:
+    media = (content_type or "").partition(";")[0].strip().lower()
+    return BodyFile.of(data, mimetypes.guess_extension(media) or ".bin")

@@ -119,7 +119,8 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
             self.add(host, result if isinstance(result, Ended) else self._follow(work, result))
         elif isinstance(result, MovedUrl):
             self._discovery.move(work, result)
-            self.add(host, record.moved(work, result.reply, result.target, result.detail, self._clock.wall()))
+            ended = record.moved(work, result.reply, result.target, result.detail, self._clock.wall())
+            self.add(host, record.keep_raw(ended, result.reply, self._discovery.folder.plan.keep))
         else:
             outcome = result if isinstance(result, Outcome) else settled.outcome
             self.end(host, work, outcome, End.FAILED, requests=host.failures(work.key) + 1)
@@ -158,7 +159,8 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
     def add(self, host: PageHost, ended: Ended, size: int = 0) -> None:
         """A URL has its end."""
         self._discovery.ended(ended.url)
-        size += len(ended.row or b"") + (0 if ended.body is None else len(ended.body.data))
+        size += len(ended.row or b"") + sum(len(each.data) for each in (ended.body, ended.raw) if each is not None)
+        size += 0 if ended.reply is None else len(ended.reply.body)
         super().add(host, ended, size)
 
     # robots.txt.

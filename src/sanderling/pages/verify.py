@@ -4,10 +4,13 @@ import hashlib
 import re
 from pathlib import Path
 
-from sanderling.crawls.verify import ComparedRow, CrawlProof, LedgerInspection, inspect
+from sanderling.crawls.folder import plan_of
+from sanderling.crawls.verify import ComparedRow, CrawlProof, LedgerInspection, inspect, size_of
 from sanderling.extras import load
 from sanderling.pages import parquet
+from sanderling.pages.archive import check_archive
 from sanderling.pages.earlier import LEDGER, NEXT
+from sanderling.pages.folder import CrawlPlan
 from sanderling.pages.output import PAGES
 from sanderling.stores.durable import FolderError
 from sanderling.stores.forgotten import FILE, Forgotten
@@ -43,6 +46,9 @@ def verify(folder: Path) -> CrawlProof:
             folder / PAGES, found.meta.watermark, KEPT, found.differs, check_path, versions(found.db)
         )
         _check_bodies(root, proof)
+        if plan_of(found.meta, folder / LEDGER, CrawlPlan).keep == "warc":
+            length = min(found.meta.watermark, size_of(folder / PAGES))
+            check_archive(root, found.meta.crawl, folder / PAGES, length, proof.say)
         if found.meta.closed:
             _check_parquet(folder, found.check_failures(), proof)
         else:

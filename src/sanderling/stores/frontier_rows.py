@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Self
 import msgspec
 
 from sanderling.outcome import Code, Outcome
+from sanderling.task import Reply
 
 
 class End(IntEnum):
@@ -89,12 +90,16 @@ class HostNote(NamedTuple):
     due: float = 0.0  # seconds since 1970
 
 
+SCREENSHOTS = "screenshots"  # the folder of what pages looked like
+
+
 class BodyFile(msgspec.Struct, frozen=True):
-    """A document that is kept as a file, named by its content."""
+    """A document that is kept as a file, named by its content if it has no name of its own."""
 
     sha256: str
     suffix: str  # with its dot, or empty
     data: bytes
+    name: str = ""
 
     def __post_init__(self) -> None:
         # Both become a path, and the suffix is a stranger's idea.
@@ -104,14 +109,14 @@ class BodyFile(msgspec.Struct, frozen=True):
             )
 
     @classmethod
-    def of(cls, data: bytes, suffix: str) -> Self:
+    def of(cls, data: bytes, suffix: str, name: str = "") -> Self:
         """The body that holds `data`."""
-        return cls(hashlib.sha256(data).hexdigest(), suffix, data)
+        return cls(hashlib.sha256(data).hexdigest(), suffix, data, name)
 
     @property
     def path(self) -> str:
         """Where it is kept, from the folder of the crawl."""
-        return f"bodies/{self.sha256[:2]}/{self.sha256}{self.suffix}"
+        return self.name or f"bodies/{self.sha256[:2]}/{self.sha256}{self.suffix}"
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +129,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     depth: int
     row: bytes | None = None
     body: BodyFile | None = None
+    raw: BodyFile | None = None  # the page as it came
+    reply: Reply | None = None  # what is to be archived of it
     etag: str | None = None
     modified: str | None = None
     links: tuple[str, ...] = ()  # for the next crawl, should this page be unchanged then

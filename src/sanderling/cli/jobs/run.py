@@ -25,6 +25,7 @@ from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
 from sanderling.crawls.run import http_rules
+from sanderling.crawls.stored_replies import StoredReplies
 from sanderling.engine.rules import EngineRules
 from sanderling.executor import in_threads
 from sanderling.fetch.cache import Cache
@@ -37,11 +38,14 @@ from sanderling.jobs.run import JobRun, hosts_of
 from sanderling.jobs.running import BODIES, MOST_DECODED, MOST_RAW, RPS
 from sanderling.jobs.watchdog import LONGEST, Watchdog
 from sanderling.limit import LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.observe.report import Report
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
+from sanderling.words import printable
 
 UNFINISHED = 3  # the exit code if requests still wait: for hosts that do not answer, or for readers that are gone
+UNPACED = 100_000.0  # pages a second of a host, where nothing is sent
 SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 
@@ -53,12 +57,17 @@ class JobNetwork(Patient):
     cache: Path | None = None
     """A folder for good answers: what is in it is not asked for again. For work on a job, one folder per account."""
 
+    from_: Annotated[Path | None, Parameter(name="--from")] = None
+    """Read pages that were kept, and send nothing: a WARC file, a folder of them, or that of a crawl with --keep."""
+
     def most_of(self, job: Job) -> float:
         """Requests a second to each host of a job at most; by default what it says."""
         return self.most(job.rps or RPS)
 
     def transport(self, job: Job) -> Transport[Http]:
         """The client and the limiter that go with the job and the flags. Raises CommandError."""
+        if self.from_ is not None:
+            return self._stored(self.from_)
         most = self.most_of(job)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace))
         rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
@@ -68,6 +77,19 @@ class JobNetwork(Patient):
             raise CommandError(f"--cache: {error}", code=2) from None
         made = make_transport(rules, limiter, BODIES, self.contact, private=self.private)
         return replace(made, cache=cache)
+
+    def _stored(self, path: Path) -> Transport[Http]:
+        """What answers from what was kept; it needs no pace. Raises CommandError."""
+        if self.cache is not None:
+            raise CommandError("--from sends nothing, so there is nothing for --cache to keep; expected one of them", 2)
+        try:
+            stored = StoredReplies(path)
+        except FolderError as error:
+            raise CommandError(f"--from: {error}", code=2) from None
+        for problem in stored.problems:
+            print(printable(f"--from: {problem}. What stands before it is read."), file=sys.stderr)
+        unpaced = LimiterRules(pace=PaceRules.contract(UNPACED), strategy="contract")
+        return Transport(stored, make_limiter(unpaced), Memory(BODIES))
 
 
 USUAL = JobNetwork()

@@ -31,12 +31,13 @@ from sanderling.engine.handover import HandOverError
 from sanderling.executor import in_threads
 from sanderling.extras import missing
 from sanderling.fetch.http import Http
+from sanderling.fetch.render import Renderer, RenderError, RenderRules, make_renderer
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
-from sanderling.pages.folder import CrawlFolder, CrawlPlan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
 from sanderling.pages.report import PagesFacts, report_crawl
@@ -60,12 +61,31 @@ class PagesNetwork(Patient):
     leave_out: Path | None = None
     """A file of URLs, beginnings of URLs and hosts that are never asked for, one per line."""
 
+    render: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
+    """Render pages in a browser: those with addresses like https://app.example/*, or auto: those empty without one."""
+
+    screenshots: Annotated[bool, Parameter(negative=())] = False
+    """Keep what rendered pages looked like, as screenshots/ID.png."""
+
+    browser: str = ""
+    """The browser's program, if it is not a Chromium or Chrome on the PATH."""
+
     def transport(self, clock: Clock | None = None) -> Transport[Http]:
         """The client and the limiter that go with the flags. Raises CommandError."""
         most = self.most(RPS)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace), clock)
         rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
-        return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
+        transport = make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
+        return replace(transport, renderer=self._renderer(clock or SystemClock()))
+
+    def _renderer(self, clock: Clock) -> Renderer | None:
+        if not self.render and (self.screenshots or self.browser):
+            raise CommandError("--screenshots and --browser are of use with --render only; try: --render auto", code=2)
+        try:
+            rules = RenderRules.of(self.render, screenshots=self.screenshots, browser=self.browser)
+            return None if rules is None else make_renderer(rules, clock)
+        except (ValueError, RenderError) as error:
+            raise CommandError(f"--render: {error}" if isinstance(error, ValueError) else str(error), code=2) from None
 
 
 USUAL = PagesNetwork()
@@ -172,6 +192,10 @@ def crawl(  # noqa: PLR0913 - a flag each
         bool | None,
         Parameter(help="Write Parquet files beside the JSON lines at the end; by default if pyarrow is installed."),
     ] = None,
+    keep: Annotated[
+        Keep | None,
+        Parameter(help="Keep pages as they came, too: html in files of bodies/, warc in archives of warc/."),
+    ] = None,
     json: SummaryAsJson = False,
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
@@ -181,7 +205,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     onward.check()
     if parquet and not have_parquet():
         raise CommandError(f"--parquet: {NO_PARQUET}", code=2)
-    plan = _plan(urls, seeds, allow, depth)
+    plan = _plan(urls, seeds, allow, depth, keep)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
     flags = PagesFlags(
@@ -207,7 +231,7 @@ def run_crawl(
     screen = fitting(json=as_json)
     for line in flags.without_parquet:
         screen.note(line)
-    with explain_end(flags.again(folder), (FolderError, HandOverError)):
+    with explain_end(flags.again(folder), (FolderError, HandOverError, RenderError)):
         ran = run(crawl_folder(folder, transport, rules, flags, SystemClock(), screen))
     given = flags.network, flags.onward
     summary = summarise(folder, ran.last, complete=ran.complete, again=flags.again(folder), given=given)
@@ -249,13 +273,15 @@ async def crawl_folder(
     return replace(ran, notes=(*visited, *onward.words(feed)))
 
 
-def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> CrawlPlan | None:
+def _plan(
+    urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int, keep: Keep | None
+) -> CrawlPlan | None:
     """What to crawl; None if no address was given."""
     try:
         first = [normalise(url) for url in urls]
         if seeds is not None:
             first += read_seeds(seeds.read_text(encoding="utf-8-sig"), str(seeds))
-        plan = CrawlPlan(tuple(dict.fromkeys(first)), allow, depth)
+        plan = CrawlPlan(tuple(dict.fromkeys(first)), allow, depth, keep)
         CrawlScope.of(plan.seeds, plan.allow, plan.depth)
     except (UrlError, ValueError) as error:
         raise CommandError(str(error), code=2) from None
