@@ -9,7 +9,7 @@ from small_web import Web, crawl, page, reply, web
 
 from sanderling.ids import host_of
 from sanderling.pages import forget
-from sanderling.pages.revisits import DAY, VisitRules
+from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import UrlError
 from sanderling.pages.verify import verify
@@ -130,11 +130,12 @@ def test_killed_before_any_write_it_is_gone_on_with(folder: Path, monkeypatch: p
     """Each write, rename and commit in turn is the last that is made."""
     left = 0
 
-    def dying(*_: object) -> None:
+    def dying() -> bool:
         nonlocal left
         left -= 1
         if left < 0:
             raise KilledError
+        return True
 
     real = durable.sync_folder, Path.replace, Path.unlink
 
@@ -143,9 +144,9 @@ def test_killed_before_any_write_it_is_gone_on_with(folder: Path, monkeypatch: p
         left = at
         for module in (durable, forget, "sanderling.stores.forgotten"):
             name = module if isinstance(module, str) else module.__name__
-            monkeypatch.setattr(f"{name}.sync_folder", lambda path: (dying(), real[0](path))[1])
-        monkeypatch.setattr(Path, "replace", lambda self, to: (dying(), real[1](self, to))[1])
-        monkeypatch.setattr(Path, "unlink", lambda self, missing_ok=False: (dying(), real[2](self, missing_ok))[1])
+            monkeypatch.setattr(f"{name}.sync_folder", lambda path: dying() and real[0](path))
+        monkeypatch.setattr(Path, "replace", lambda self, to: dying() and real[1](self, to))
+        monkeypatch.setattr(Path, "unlink", lambda self, missing_ok=False: dying() and real[2](self, missing_ok))
 
     for at in range(100):
         patched(at)
@@ -179,8 +180,8 @@ def test_what_was_cut_short_is_said_and_the_next_crawl_ends_it(folder: Path) -> 
 
 def test_a_page_with_many_versions_goes_with_all_of_them(tmp_path: Path) -> None:
     answers = {f"{A}/": page("/x"), f"{A}/x": [page(title=f"secret {each}") for each in range(9)]}
-    rules = CrawlRules(visits=VisitRules(DAY, DAY))
-    crawl(tmp_path, web(**answers), f"{A}/", rules=rules, stop_after=3.5 * DAY)
+    rules = CrawlRules(visits=VisitRules(600, 600))
+    crawl(tmp_path, web(**answers), f"{A}/", rules=rules, stop_after=3.5 * 600)
 
     forget.begin(tmp_path, [f"{A}/x"], [])
 

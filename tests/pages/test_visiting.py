@@ -10,13 +10,16 @@ from small_web import Crawled, crawl, page, reply
 from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.output import PAGES
 from sanderling.pages.records import PageRecords
-from sanderling.pages.revisits import DAY, VisitRules
+from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 
 A = "http://a.example"
+# Ten minutes stand for a day: what writes looks twice a second, virtual or not.
+DAY = 600.0
+A_DAY = 86_400 / DAY
 DAILY = CrawlRules(visits=VisitRules(DAY, DAY))
 
 
@@ -106,7 +109,7 @@ def test_a_finished_crawl_is_visited_and_not_begun_anew(tmp_path: Path) -> None:
 
 def test_whoever_goes_on_without_visits_keeps_their_count(tmp_path: Path) -> None:
     site = ChangingSite({f"/{each}": 1.5 * DAY for each in range(400)}, etags=False)
-    crawl(tmp_path / "out", site, f"{A}/", rules=DAILY, stop_after=DAY + 30)
+    crawl(tmp_path / "out", site, f"{A}/", rules=DAILY, stop_after=DAY + 15)
 
     crawl(tmp_path / "out", site, resume=True, epoch=1.8e9 + 2.1 * DAY)
 
@@ -121,7 +124,7 @@ def test_rows_that_were_lost_are_fetched_again(tmp_path: Path) -> None:
     lines = rows.read_bytes().splitlines(keepends=True)
     rows.write_bytes(b"".join(lines[:-2]))
 
-    with CrawlFolder.open(tmp_path / "out", None, resume=True, wall=1.8e9) as folder:
+    with CrawlFolder.open(tmp_path / "out", None, resume=True, wall=1.8e9, visits=DAILY.visits) as folder:
         assert folder.put_back in (1, 2)
     visit(tmp_path / "out", site, 1.5, epoch=1.8e9 + 4 * DAY)
 
@@ -129,7 +132,7 @@ def test_rows_that_were_lost_are_fetched_again(tmp_path: Path) -> None:
 def test_a_budget_bounds_the_visits_of_a_day(tmp_path: Path) -> None:
     site = ChangingSite({f"/{each}": 0.1 * DAY for each in range(50)}, etags=False)
 
-    visit(tmp_path / "out", site, 4, CrawlRules(visits=VisitRules(3600, 30 * DAY, a_day=24)))
+    visit(tmp_path / "out", site, 4, CrawlRules(visits=VisitRules(DAY / 24, 30 * DAY, a_day=24 * A_DAY)))
 
     assert 51 + 48 <= len([path for _, path, _ in site.asked if path != "/robots.txt"]) <= 51 + 4 * 24 + 1
 
@@ -137,7 +140,7 @@ def test_a_budget_bounds_the_visits_of_a_day(tmp_path: Path) -> None:
 def test_what_changes_is_visited_more_often_than_what_does_not(tmp_path: Path) -> None:
     site = ChangingSite({"/slow": 1e9, "/fast": 0.5 * DAY, "/other": 1e9, "/still": 1e9}, etags=True)
 
-    visit(tmp_path / "out", site, 60, CrawlRules(visits=VisitRules(3600, 30 * DAY, a_day=3)))
+    visit(tmp_path / "out", site, 60, CrawlRules(visits=VisitRules(DAY / 24, 30 * DAY, a_day=3 * A_DAY)))
 
     assert len(site.visits("/fast")) > 1.5 * len(site.visits("/slow"))
 

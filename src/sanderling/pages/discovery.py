@@ -54,7 +54,7 @@ class LinkDiscovery:
         if len(self._recent) >= SEEN:
             self._recent, self._older = set(), self._recent
         self._recent.add(url)
-        if self._folder.forgotten.has(url, host):
+        if self.folder.forgotten.has(url, host):
             return
         self._find(FoundUrl(url, host, depth))
 
