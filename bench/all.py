@@ -11,7 +11,7 @@ NOT_BENCHMARKS = {
     *("rivals.py", "simulation.py", "limiter_cases.py", "limiter_plots.py"),
     *("limiter_rows.py", "limiter_rows_first.py", "limiter_rows_others.py"),
     *("limited_server.py", "peers_limited.py"),
-    *("processes.py", "site_server.py", "unpaced.py", "unpaced_job.py"),
+    *("processes.py", "real_pages.py", "site_server.py", "unpaced.py", "unpaced_job.py"),
     *("hostile_hosts.py", "world_networks.py", "bars_plot.py"),
     *("car_server.py", "repos_work.py"),
     *("newcomer_jobs.py",),

@@ -1,7 +1,8 @@
 """A site on loopback that costs next to nothing to ask, so that what is measured is the client.
 
-`/doc/7` is a JSON document of about 1 KB, `/page/7` an HTML page of about 1.5 KB with ten links, `/blob` 2 KB of
-nothing, whatever its query. `/count` says how often one of these was asked for. All else, also robots.txt, is a 404.
+`/doc/7` is a JSON document of about 1 KB, `/page/7` an HTML page of about 1.5 KB with ten links, `/real/7` one of the
+size of those of the web with as many (`real_pages.py`), `/blob` 2 KB of nothing, whatever its query. `/count` says how
+often one of these was asked for. All else, also robots.txt, is a 404.
 """
 
 import argparse
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
+
+from real_pages import pool
 
 LINKS = 10
 PROSE = (
@@ -56,6 +59,15 @@ def page(number: int, pages: int) -> bytes:
     ).encode()
 
 
+def beginning(number: int, pages: int) -> bytes:
+    """What tells a page of the size of real ones from others: its name and its links."""
+    links = "".join(f'<li><a href="/real/{to}">page {to}</a></li>' for to in linked(number, pages))
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Page {number}</title></head><body>'
+        f"<nav><ul>{links}</ul></nav>"
+    ).encode()
+
+
 def site(pages: int) -> Answers:
     """Every answer, by its path."""
     answers = {b"/blob": answer("200 OK", "text/plain", b"x" * 2048)}
@@ -71,11 +83,17 @@ class Content:
 
     answers: Answers
     delay: float
+    pages: int
+    real: list[bytes]
     count: int = 0
 
     def find(self, path: bytes) -> bytes:
         """The answer to a path."""
         found = self.answers.get(path)
+        if found is None and path.startswith(b"/real/") and int(path[6:]) < self.pages:
+            number = int(path[6:])  # made when it is asked for: all of them at once would not fit
+            body = beginning(number, self.pages) + self.real[number % len(self.real)]
+            found = answer("200 OK", "text/html; charset=utf-8", body)
         if found is not None:
             self.count += 1
             return found
@@ -109,7 +127,7 @@ class Connection(asyncio.Protocol):
 
 async def serve(pages: int, delay: float) -> None:
     """Print the port, and answer until killed."""
-    content = Content(site(pages), delay)
+    content = Content(site(pages), delay, pages, pool())
     server = await asyncio.get_running_loop().create_server(lambda: Connection(content), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
@@ -121,6 +139,7 @@ class Caller(asyncio.Protocol):
     def __init__(self, path: str, times: int, done: asyncio.Future[None]) -> None:
         self._request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n".encode()
         self._left = times
+        self._end = b""  # of what came, in which the end of a head may begin
         self._done = done
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -129,12 +148,14 @@ class Caller(asyncio.Protocol):
         self._transport = transport
         transport.write(self._request)
 
-    def data_received(self, _data: bytes) -> None:
-        """Ask again: the answers are small enough to come in one piece."""
-        self._left -= 1
-        if self._left:
-            self._transport.write(self._request)
-        else:
+    def data_received(self, data: bytes) -> None:
+        """Ask again when the next answer begins; no body of ours has an empty line with CR in it."""
+        begun = (self._end + data).count(b"\r\n\r\n")
+        self._end = data[-3:]
+        self._left -= begun
+        if self._left > 0:
+            self._transport.write(self._request * begun)
+        elif not self._done.done():
             self._transport.close()
             self._done.set_result(None)
 
@@ -172,7 +193,7 @@ class Site:
 
     def ceiling(self, path: str) -> float:
         """How many requests for `path` it could answer in a second of its CPU."""
-        connections, times = 256, 100
+        connections, times = (32, 20) if path.startswith("/real/") else (256, 100)
         asyncio.run(ask(self.port, path, connections, 2))
         before = self.cpu()
         asyncio.run(ask(self.port, path, connections, times))

@@ -40,7 +40,8 @@ FLOORS: dict[str, float] = {
     "repos": 4,
     "polling": 4,
     "events": 4,
-    "jobs": 4,
+    # A job may read pages, by the same robots.txt and the same reader.
+    "jobs": 4.1,
     # Above the systems, whose folders it reads, and below the package's names, of which one is its own.
     "records": 4.2,
     ROOT: ASIDE,

@@ -22,7 +22,7 @@ async def crawl(seeds: list[str], rows: BinaryIO) -> None:
                 body = await response.read()
                 row = work.read(url, response.status, response.headers.get("Content-Type", ""), body)
             work.write(rows, row)
-            for link in row.links:
+            for link in work.onward(row):
                 if link not in known:
                     known.add(link)
                     todo.put_nowait(link)

@@ -37,8 +37,8 @@ async def crawl(rows: BinaryIO) -> None:
         kind = response.headers.get("content-type", "")
         row = work.read(context.request.url, response.status_code, kind, await response.read())
         work.write(rows, row)
-        if row.links:
-            await context.add_requests(list(row.links))
+        if links := work.onward(row):
+            await context.add_requests(links)
 
     crawler.router.default_handler(handle)
     await crawler.run(work.seeds(options.seeds))

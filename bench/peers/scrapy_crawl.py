@@ -54,7 +54,7 @@ class Spider(scrapy.Spider):  # type: ignore[misc] # unknown to mypy here
         kind = response.headers.get("Content-Type", b"").decode()
         row = work.read(response.url, response.status, kind, response.body)
         yield {"row": row}
-        for link in row.links:
+        for link in work.onward(row):
             yield scrapy.Request(link)
 
 

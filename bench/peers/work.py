@@ -12,6 +12,7 @@ import msgspec
 from sanderling.pages.extract import extract
 
 IN_FLIGHT = 64
+SITE = "http://127.0.0.1:"
 
 
 class Row(msgspec.Struct, omit_defaults=True):
@@ -38,6 +39,11 @@ def read(url: str, status: int, content_type: str, body: bytes) -> Row:
         return Row(url, status, json=_decode(body))
     found = extract(body, content_type=content_type, url=url)
     return Row(url, status, found.title, found.description, found.language, found.text, found.metadata, found.links)
+
+
+def onward(row: Row) -> list[str]:
+    """The links that stay on the site; those to other hosts are kept, and not followed."""
+    return [link for link in row.links if link.startswith(SITE)]
 
 
 def write(rows: BinaryIO, row: Row) -> None:

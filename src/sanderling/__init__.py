@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sanderling.crawls.session import HostSettings
     from sanderling.events.batches import read_batch
     from sanderling.events.handover import hand_to_events
     from sanderling.fetch.client import Client
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sanderling.formats.repo import parse_repo
     from sanderling.ids import host_of
     from sanderling.jobs.job import Job
+    from sanderling.jobs.page import Page
     from sanderling.jobs.reply import JobReply
     from sanderling.jobs.request import Request
     from sanderling.jobs.running import run_job
@@ -39,12 +41,14 @@ __all__ = [
     "CircuitOpen",
     "Client",
     "Code",
+    "HostSettings",
     "Job",
     "JobReply",
     "Limiter",
     "LimiterRules",
     "Outcome",
     "PaceRules",
+    "Page",
     "RcaReader",
     "RecordsError",
     "Reply",
@@ -64,12 +68,14 @@ _HOMES = {
     "CircuitOpen": "limit",
     "Client": "fetch.client",
     "Code": "outcome",
+    "HostSettings": "crawls.session",
     "Job": "jobs.job",
     "JobReply": "jobs.reply",
     "Limiter": "limit",
     "LimiterRules": "limit",
     "Outcome": "outcome",
     "PaceRules": "limit",
+    "Page": "jobs.page",
     "RcaReader": "formats.rca_reader",
     "RecordsError": "stores.record_source",
     "Reply": "task",

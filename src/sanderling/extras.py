@@ -14,6 +14,7 @@ EXTRAS = {
     "chdb": "embedded",
     "clickhouse_connect": "clickhouse",
     "duckdb": "duckdb",
+    "lxml": "xpath",
     "numpy": "onnx",
     "obstore": "s3",
     "onnxruntime": "onnx",

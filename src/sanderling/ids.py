@@ -8,11 +8,13 @@ what different software could read differently is refused here, never guessed.
 import hashlib
 import ipaddress
 import re
-from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
 
 import idna
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
 
 Host = NewType("Host", str)
 Did = NewType("Did", str)
@@ -92,17 +94,22 @@ def domain_of(host: Host) -> str:
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     name = host.partition(":")[0]
-    return _registrable()(name) or name
+    return _suffixes().privatesuffix(name) or name
+
+
+def is_public_suffix(name: str) -> bool:
+    """Whether anybody may register names below `name`, as below co.uk: nothing is shared by those who do."""
+    return "." not in name or _suffixes().publicsuffix(name) == name
 
 
 @cache
-def _registrable() -> Callable[[str], str | None]:
+def _suffixes() -> "PublicSuffixList":
     # Here and not at the top: the list takes some 40 ms to read, and most commands need none of it.
     from publicsuffixlist import PublicSuffixList  # noqa: PLC0415
 
     # The private section counts: alice.github.io and bob.github.io are two owners, who must not share a penalty.
     # Unknown suffixes do not: `db.internal` and `web.internal` have nothing in common that we know of.
-    return PublicSuffixList(accept_unknown=False, only_icann=False).privatesuffix
+    return PublicSuffixList(accept_unknown=False, only_icann=False)
 
 
 def _split(text: str) -> tuple[str, str]:

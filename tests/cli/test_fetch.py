@@ -42,6 +42,22 @@ def test_one_failure_among_others_is_said_and_makes_the_exit_code_1() -> None:
     assert lines[410]["outcome"] == "CONTENT_REMOVED"
 
 
+PAGE = answer(200, b"<h1>High\n tide</h1><a href=/1>one</a><a href=/2>two</a>", Content_Type="text/html")
+
+
+def test_a_selector_prints_what_it_finds_a_line_each() -> None:
+    texts = run(served({"/": [PAGE]}, "--css", "h1, a"))
+    attributes = run(served({"/": [PAGE]}, "--css", "a::attr(href)"))
+    as_json = run(served({"/": [PAGE]}, "--css", "h1", "--json"))
+    missing = run(served({"/": [answer(404)]}, "--css", "h1"))
+
+    assert texts == (0, "High tide\none\ntwo\n", "")
+    assert attributes == (0, "/1\n/2\n", "")
+    assert json.loads(as_json[1])["found"] == ["High tide"]
+    assert (missing[0], missing[1]) == (1, "")
+    assert "404" in missing[2]
+
+
 def test_ones_own_machine_is_refused_unless_allowed() -> None:
     code, out, _ = run(command("http://127.0.0.1:1/", "--json"))
 
@@ -57,6 +73,7 @@ def test_ones_own_machine_is_refused_unless_allowed() -> None:
         (["http://user:secret@host.example/"], "user"),
         (["http://host.example/", "--contact", "me"], "--contact"),
         (["http://host.example/", "--rps", "0"], "--rps"),
+        (["http://host.example/", "--css", "a["], "--css: 'a[' is no CSS selector"),
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(arguments: list[str], says: str) -> None:

@@ -12,6 +12,7 @@ from scripted_server import ScriptedServer, Step, answer, reset
 from sanderling.fetch.attempts import EXPECTED
 from sanderling.fetch.classify import TooLarge, of_error
 from sanderling.fetch.guard import GuardRules, Refused
+from sanderling.fetch.hosts import HostTable, HostTraffic
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
@@ -236,7 +237,7 @@ def test_a_name_that_leads_to_an_own_address_is_refused() -> None:
 def test_a_proxy_is_used_and_may_be_at_home() -> None:
     async def main() -> tuple[int, str]:
         async with ScriptedServer({"http://host.example/": [answer(204)]}) as proxy:
-            async with Http(HttpRules(proxy=proxy.url("")), GuardRules()) as http:
+            async with Http(HttpRules(hosts=HostTable({"*": HostTraffic(proxy=proxy.url(""))})), GuardRules()) as http:
                 reply = await http.send(Task("http://host.example/"))
             return reply.status, proxy.requests[0].path
 
@@ -258,7 +259,6 @@ def test_it_must_be_opened_first() -> None:
         {"connections_per_host": 0},
         {"contact": "me"},
         {"contact": "https://a\r\nX-Evil: 1"},
-        {"proxy": "ftp://proxy"},
     ],
 )
 def test_rules_that_make_no_sense_say_so(rules: dict[str, float]) -> None:

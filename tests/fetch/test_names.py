@@ -3,6 +3,8 @@
 import asyncio
 import socket
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ from scripted_server import ScriptedServer, answer
 
 from sanderling.fetch.guard import GuardRules, Refused
 from sanderling.fetch.http import Http
-from sanderling.fetch.names import GuardedResolver
+from sanderling.fetch.names import A_SECOND, KEPT, GuardedResolver
 from sanderling.task import Task
+from sanderling.testing.virtual import LoopClock, run_virtual
 
 Line = tuple[Any, ...]
 SILENT = 40  # names; a loop of its own has four to six threads to look them up in
@@ -75,7 +78,7 @@ def test_what_may_not_be_called_is_refused(lines: list[Line], words: str) -> Non
 
 def test_the_proxy_may_be_at_home() -> None:
     async def main() -> list[str]:
-        resolver = GuardedResolver(GuardRules(), "proxy.internal", look_up=lambda *_, **__: found("10.0.0.1"))
+        resolver = GuardedResolver(GuardRules(), {"proxy.internal"}, look_up=lambda *_, **__: found("10.0.0.1"))
         try:
             return [each["host"] for each in await resolver.resolve("proxy.internal", 3128)]
         finally:
@@ -96,3 +99,41 @@ def test_who_closes_the_client_ends_its_threads() -> None:
     for each in threads:
         each.join(300)
         assert not each.is_alive()
+
+
+class InThisThread(ThreadPoolExecutor):
+    """Does everything at once, so that time can be virtual."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: ANN401
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
+def test_a_name_is_looked_up_once_and_names_at_a_bounded_rate() -> None:
+    """Three thousand names three times over: more than the client remembers, and fifteen seconds' worth."""
+    asked: list[str] = []
+
+    def look_up(host: str, port: int, **_how: int) -> list[Line]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", port))]
+
+    async def main() -> tuple[float, float]:
+        clock = LoopClock()
+        resolver = GuardedResolver(GuardRules(), look_up=look_up, clock=clock)
+        resolver._threads = InThisThread()
+        names = [f"h{number}.example" for number in range(3_000)]
+        await asyncio.gather(*map(resolver.resolve, names))
+        took = clock.now()
+        for _ in range(2):
+            assert [each["port"] for each in await resolver.resolve(names[7], 8080)] == [8080]
+            await asyncio.gather(*map(resolver.resolve, names))
+        again = clock.now()
+        await clock.sleep(KEPT)
+        await resolver.resolve(names[0])
+        return took, again
+
+    took, again = run_virtual(main())
+
+    assert took == again == pytest.approx(2_999 / A_SECOND)
+    assert len(asked) == 3_001

@@ -9,6 +9,7 @@ from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.hosts import HostTable, HostTraffic
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.names import GuardedResolver
 from sanderling.limit import Limiter, LimiterRules, PaceRules, Shared
@@ -92,7 +93,7 @@ def test_the_lowest_of_several_addresses_is_taken_whatever_their_order() -> None
 def test_where_a_proxy_looks_names_up_nobody_knows_the_address() -> None:
     async def main() -> str:
         async with ScriptedServer({"http://a.example/": [answer(200)]}) as proxy:
-            rules = HttpRules(proxy=f"http://127.0.0.1:{proxy.port}")
+            rules = HttpRules(hosts=HostTable({"*": HostTraffic(proxy=f"http://127.0.0.1:{proxy.port}")}))
             async with Http(rules, OWN) as http:
                 return (await http.send(Task("http://a.example/"))).address
 

@@ -11,9 +11,9 @@ from scripted_server import ScriptedServer, Step, answer
 from small_api import API, Api, run
 from small_api import answer as reply
 
-from sanderling import Job, JobReply, Reply, Request, Task, run_job
+from sanderling import HostSettings, Job, JobReply, Reply, Request, Task, run_job
 from sanderling.apis.auth import Auth
-from sanderling.jobs import Answers, ApiKey, Basic, Bearer, Login, NextUrl, OAuth2
+from sanderling.jobs import Answers, ApiKey, Basic, Bearer, FormLogin, Login, NextUrl, OAuth2
 from sanderling.jobs.job import JobError
 
 SECRETS = ("hunter2", "token-1", "token-2", "refresh-1", "refresh-2")
@@ -27,7 +27,7 @@ def token(number: int) -> bytes:
     return say({"access_token": f"token-{number}", "refresh_token": f"refresh-{number}", "expires_in": 3600})
 
 
-def make_job(server: ScriptedServer, auth: OAuth2 | ApiKey) -> Job:
+def make_job(server: ScriptedServer, auth: Auth | None) -> Job:
     job = Job("guarded", start=server.url("/posts"), paging=NextUrl("next"), auth=auth, rps=200)
 
     @job.read
@@ -163,3 +163,51 @@ def test_a_denied_token_ends_the_run_and_no_item(tmp_path: Path) -> None:
             return (await run_job(make_job(server, auth), tmp_path / "out", private=True)).kept
 
     assert asyncio.run(asyncio.wait_for(main(), 30)) == 1
+
+
+def test_a_job_logs_in_by_a_form_and_its_cookies_outlive_the_run(tmp_path: Path) -> None:
+    form = b"<form method=post><input type=hidden name=csrf value=c1><input name=user><input name=password></form>"
+    script: dict[str, list[bytes | list[Step]]] = {
+        "/login": [
+            answer(200, form, Set_Cookie="visit=1"),
+            answer(302, Location="/", Set_Cookie="sid=token-1; Path=/"),
+        ],
+        "/": [answer(200, b"Log out")],
+        "/posts": [say({"data": [1], "next": None})],
+    }
+
+    async def main() -> list[tuple[str, str, str | None]]:
+        async with ScriptedServer(script) as server:
+            fields = {"user": "me", "password": "hunter2"}
+            auth = FormLogin(server.url("/login"), fields, success="Log out")
+            result = await run_job(make_job(server, auth), tmp_path / "out", private=True)
+            assert (result.complete, result.kept) == (True, 1)
+            return [(request.method, request.path, request.headers.get("cookie")) for request in server.requests]
+
+    asked = asyncio.run(asyncio.wait_for(main(), 30))
+
+    assert asked == [
+        ("GET", "/login", None),
+        ("POST", "/login", "visit=1"),
+        ("GET", "/", "visit=1; sid=token-1"),
+        ("GET", "/posts", "visit=1; sid=token-1"),
+    ]
+    assert not any(secret in written(tmp_path / "out", but="cookies.json") for secret in SECRETS)
+    assert "hunter2" not in (tmp_path / "out" / "cookies.json").read_text()
+
+
+def test_what_is_set_for_a_host_goes_with_its_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "hunter2")
+
+    async def main() -> dict[str, str]:
+        async with ScriptedServer({"/posts": [say({"data": [1], "next": None})]}) as server:
+            settings = HostSettings({"X-Team": "a", "X-Key": "env:KEY"}, Basic("me", "env:KEY"), plain_http=True)
+            job = make_job(server, None)
+            await run_job(job, tmp_path / "out", private=True, hosts={f"127.0.0.1:{server.port}": settings})
+            return server.requests[0].headers
+
+    headers = asyncio.run(asyncio.wait_for(main(), 30))
+
+    basic = b64encode(b"me:hunter2").decode()
+    assert (headers["x-team"], headers["x-key"], headers["authorization"]) == ("a", "hunter2", f"Basic {basic}")
+    assert "hunter2" not in written(tmp_path / "out")

@@ -15,7 +15,7 @@ from sanderling.fetch.classify import BadEncoding
 from sanderling.fetch.decode import Body
 from sanderling.stores.frontier_rows import End
 from sanderling.worlds.site import ALL, LONGEST_PATH, SiteHost, World
-from sanderling.worlds.site_pages import Page
+from sanderling.worlds.site_pages import SitePage
 from sanderling.worlds.weather import PIECES, TransportFault, WorldAnswer
 
 TRAPS = ("/calendar/", "/a/", "/on/")
@@ -80,13 +80,13 @@ def robots(host: SiteHost) -> Protego | None:
     return Protego.parse(page.body.decode("utf-8", "replace") if page.status == 200 else "")
 
 
-def links(page: Page) -> list[str]:
+def links(page: SitePage) -> list[str]:
     body = gzip.decompress(page.body) if page.header("Content-Type") == "application/gzip" else page.body
     found = re.finditer(r'<a href="([^"]*)"|<loc>([^<]*)</loc>', body.decode("latin-1"))
     return [each[1] or each[2] for each in found]
 
 
-def unpacks(page: Page) -> bool:
+def unpacks(page: SitePage) -> bool:
     try:
         Body(page.header("Content-Encoding"), most_raw=2**24, most_decoded=2**24).add(page.body)
     except BadEncoding:

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from sanderling.worlds.site import World
 from sanderling.worlds.site_documents import HUGE, bottomless, sitemap_part
-from sanderling.worlds.site_pages import PACKED, VALIDATED, Page, Tree, html, negotiate
+from sanderling.worlds.site_pages import PACKED, VALIDATED, SitePage, Tree, html, negotiate
 
 
 def tree(size: int = 200, *, bare: bool = False) -> Tree:
     return Tree(seed=1, name="a.example", size=size, origin="http://a.example", bare=bare)
 
 
-def links(page: Page) -> list[str]:
+def links(page: SitePage) -> list[str]:
     return re.findall(r'<li><a href="([^"]*)"', page.body.decode())
 
 
@@ -75,7 +75,7 @@ def test_there_are_tables_and_code_among_the_pages() -> None:
     assert sum(b"<code>" in body for body in bodies) == 5
 
 
-PAGE = Page(
+PAGE = SitePage(
     200,
     (("ETag", 'W/"abc"'), ("Last-Modified", "Sun, 01 Mar 2026 12:00:00 GMT"), ("Vary", "Accept-Encoding")),
     b"body" * 100,
@@ -106,8 +106,8 @@ def test_what_is_unchanged_is_not_sent_again(headers: dict[str, str], status: in
 
 
 def test_only_what_was_served_can_be_unchanged() -> None:
-    assert negotiate(Page(404, PAGE.headers), {"if-none-match": "*"}).status == 404
-    assert negotiate(Page(200), {"if-none-match": "*"}).status == 200
+    assert negotiate(SitePage(404, PAGE.headers), {"if-none-match": "*"}).status == 404
+    assert negotiate(SitePage(200), {"if-none-match": "*"}).status == 200
 
 
 def test_a_page_is_packed_for_who_can_unpack_it() -> None:
@@ -116,7 +116,7 @@ def test_a_page_is_packed_for_who_can_unpack_it() -> None:
     assert packed.header("Content-Encoding") == "gzip"
     assert gzip.decompress(packed.body) == PAGE.body
     assert negotiate(PAGE, {"accept-encoding": "br"}) == PAGE
-    assert negotiate(Page(200, (), b"plain"), {"accept-encoding": "gzip"}) == Page(200, (), b"plain")
+    assert negotiate(SitePage(200, (), b"plain"), {"accept-encoding": "gzip"}) == SitePage(200, (), b"plain")
 
 
 def test_some_pages_are_packed_and_some_cannot_be_compared() -> None:
@@ -186,7 +186,7 @@ def test_the_parts_of_a_sitemap_list_every_page_once() -> None:
     assert re.findall(r"<loc>(.*?)</loc>", text.decode()) == [f"http://a.example{pages.path(n)}" for n in range(250)]
 
 
-def page(word: str, path: str) -> Page:
+def page(word: str, path: str) -> SitePage:
     return World.make(1, ordinary=1).host(f"{word}.example").page(path, {})
 
 

@@ -242,7 +242,50 @@ class Login:
         return Task(self.url, "POST", headers, body, secrets=frozenset({SECRET_BODY}))
 
 
-Auth = ApiKey | Bearer | Basic | OAuth2 | Login
+@dataclass(frozen=True, slots=True)
+class FormLogin:
+    """A session by a form: the page that has it, and what goes into its fields, by their names.
+
+    All other fields are sent as the page has them. We are logged in if the reply is good, has no such form any more and
+    holds `success`, if that is given. The session is kept by cookies, and begun anew where `expired` holds for a reply,
+    or a reply leads to the page of the form.
+    """
+
+    page: str
+    fields: Mapping[str, str] = field(repr=False)
+    success: str = ""
+    expired: str = EXPIRED
+
+    def __post_init__(self) -> None:
+        check_setting("page", self.page, Task)
+        check_setting("expired", self.expired, reply_condition)
+        if not self.fields:
+            raise ValueError("FormLogin has no fields, expected those of the form that are to be filled in")
+
+    @property
+    def placement(self) -> None:
+        """Nowhere: cookies are sent by themselves."""
+
+    @property
+    def host(self) -> Host:
+        """Where one logs in."""
+        return host_of(self.page)
+
+    def ask(self, environment: Mapping[str, str]) -> Task:
+        """The request for the page. Raises ValueError for a secret that is not there."""
+        self.filled(environment)
+        return Task(self.page, secrets=frozenset({SECRET_BODY}))  # what it holds is good once, and for no cache
+
+    def filled(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The fields with their secrets. Raises ValueError."""
+        return {name: reveal(f"field {name} of FormLogin", value, environment) for name, value in self.fields.items()}
+
+    def is_page(self, url: str) -> bool:
+        """Whether an address is that of the page, whatever its query."""
+        return url.partition("?")[0].rstrip("/") == self.page.partition("?")[0].rstrip("/")
+
+
+Auth = ApiKey | Bearer | Basic | OAuth2 | Login | FormLogin
 
 
 def encode_basic(user: str, password: str) -> str:

@@ -6,15 +6,18 @@ holds no permit. A rotated refresh token is on disk before the new token is used
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Protocol
+from urllib.parse import urljoin
 
 import msgspec
 
-from sanderling.apis.auth import Auth, Login, OAuth2, reveal
+from sanderling.apis.auth import Auth, FormLogin, Login, OAuth2, reveal
 from sanderling.apis.conditions import Condition, JsonReply, find_value, reply_condition
+from sanderling.apis.html_forms import FormError, fill_form, has_form
 from sanderling.apis.json_paths import is_number, show_value
 from sanderling.apis.request_parts import drop_param
 from sanderling.apis.secrets import Secrets, secrets_of
@@ -83,14 +86,14 @@ class Credentials:
     def __init__(
         self,
         auth: Auth,
-        hosts: Collection[str],
+        hosts: Container[str],
         clock: Clock,
         store: TokenStore | None = None,
         memory: Memory | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._auth = auth
-        self._hosts = frozenset(hosts)
+        self._hosts = hosts
         self._clock = clock
         self._store = store
         self._memory = memory  # what the client's bodies hold of it is let go by whoever gets the reply
@@ -104,12 +107,12 @@ class Credentials:
         self._asked_again = 0.0  # when a host that gave no token may be asked again
         self._expired: Condition | None = None
         self._secrets = Secrets()
-        if isinstance(auth, OAuth2 | Login):
+        if isinstance(auth, OAuth2 | Login | FormLogin):
             self._expired = reply_condition(auth.expired)
             self._ask()  # raises for a secret that is not there
         else:
             self._token = _Token(auth.secret(environment), float("inf"))
-            self._placement.put(Task("http://host.example/"), self._token.text)  # raises for one that cannot be sent
+            self._sign(Task("http://host.example/"), self._token.text)  # raises for one that cannot be sent
         self._secrets.add(*secrets_of(auth, environment))
 
     @property
@@ -135,12 +138,21 @@ class Credentials:
 
         Parameters that hold one are removed: it is sent where it belongs. Elsewhere it is ***.
         """
-        url = drop_param(url, self._placement.name) if self._placement.in_ == "query" else url
+        if self._placement is not None and self._placement.in_ == "query":
+            url = drop_param(url, self._placement.name)
         url = self._secrets.drop(url)
         return self._secrets.mask(url) if self._secrets.are_in(url) else url
 
-    async def fetch(self, fetcher: Fetches, task: Task, permit: Permit, read: Read | None = None) -> Answered:
-        """What came of a task: signed if it goes to a host of the job, and once more if its token has expired."""
+    def _sign(self, task: Task, secret: str) -> Task:
+        return task if self._placement is None else self._placement.put(task, secret)
+
+    async def fetch(
+        self, fetcher: Fetches, task: Task, permit: Permit, read: Read | None = None, *, tokens: Fetches | None = None
+    ) -> Answered:
+        """What came of a task: signed if it goes to a host of the job, and once more if its token has expired.
+
+        `tokens` fetches those, where that is not to be done by `fetcher`: it has to follow redirects.
+        """
         if task.host not in self._hosts:
             fetched = await fetcher.fetch(task, permit, read)
             return Answered(fetched.outcome, fetched.reply)
@@ -149,12 +161,12 @@ class Credentials:
             token = self._current()
             if token is None:
                 permit.release()  # who waits holds nothing back
-                if (trouble := await self._renew(fetcher, permit)) is not None:
+                if (trouble := await self._renew(tokens or fetcher, permit)) is not None:
                     return Answered(trouble)
                 token = self._token
                 if token is None:
                     return Answered(Outcome(Code.DEFERRED, detail="the token was replaced meanwhile", retry_after=0.0))
-            fetched = await fetcher.fetch(self._placement.put(task, token.text), permit, read)
+            fetched = await fetcher.fetch(self._sign(task, token.text), permit, read)
             if not self._is_expired(fetched):
                 accepted = fetched.outcome.ok or fetched.outcome.status == 404
                 self._proven = self._proven or (accepted and token is self._token)
@@ -173,6 +185,8 @@ class Credentials:
         return token if token is not None and self._clock.now() < token.until else None
 
     def _is_expired(self, fetched: EndedFetch) -> bool:
+        if isinstance(self._auth, FormLogin) and fetched.reply is not None and _leads_to(self._auth, fetched.reply):
+            return True
         return fetched.reply is not None and self._expired is not None and self._expired.holds(JsonReply(fetched.reply))
 
     def _drop(self, token: _Token) -> bool:
@@ -217,7 +231,11 @@ class Credentials:
     async def _obtain(self, fetcher: Fetches, permit: Permit) -> Outcome | None:
         task = replace(self._ask(), holder=HOLDER)
         try:
-            found = self._read(task, await fetcher.fetch(task, permit))
+            fetched = await fetcher.fetch(task, permit)
+            if isinstance(self._auth, FormLogin):
+                found = await self._log_in(self._auth, task, fetched, partial(fetcher.fetch, permit=permit))
+            else:
+                found = self._read(task, fetched)
         finally:
             if self._memory is not None:
                 self._memory.release(HOLDER)
@@ -229,9 +247,30 @@ class Credentials:
         self._token, self._trouble, self._proven, self._asked_again = found, None, False, 0.0
         return None
 
+    async def _log_in(
+        self, auth: FormLogin, task: Task, fetched: EndedFetch, send: Callable[[Task], Awaitable[EndedFetch]]
+    ) -> _Token | Outcome:
+        """Send the form of a page; a session, or why there is none."""
+        if (trouble := self._trouble_of(task, fetched)) is not None or fetched.reply is None:
+            return trouble or fetched.outcome
+        try:
+            form = fill_form(fetched.reply, auth.filled(self._environment))
+        except FormError as error:
+            return _deny(task, fetched.outcome, str(error))
+        if self._memory is not None:
+            self._memory.release(HOLDER)
+        sent = await send(replace(form, holder=HOLDER))
+        if (trouble := self._trouble_of(form, sent)) is not None or sent.reply is None:
+            return trouble or sent.outcome
+        if has_form(sent.reply, auth.fields):
+            return _deny(form, sent.outcome, "the reply has the form again: it was not accepted")
+        if auth.success not in sent.reply.body.decode(errors="replace"):
+            return _deny(form, sent.outcome, f"the reply does not hold {auth.success[:60]!r}, the sign of success")
+        return _Token("", float("inf"))
+
     def _ask(self) -> Task:
         """The request for a token. Raises ValueError for a secret that is not there."""
-        if isinstance(self._auth, Login):
+        if isinstance(self._auth, Login | FormLogin):
             return self._auth.ask(self._environment)
         if not isinstance(self._auth, OAuth2):
             raise TypeError(f"{type(self._auth).__name__} needs no token")
@@ -248,6 +287,17 @@ class Credentials:
     def _read(self, task: Task, fetched: EndedFetch) -> _Token | Outcome:
         """The token in a reply, or why there is none."""
         outcome, reply = fetched.outcome, fetched.reply
+        if (trouble := self._trouble_of(task, fetched)) is not None or reply is None:
+            return trouble or outcome
+        answer = JsonReply(reply)
+        if isinstance(self._auth, Login):
+            return self._token_of_login(self._auth, task, answer, outcome)
+        return self._token_of_oauth(task, answer, outcome)
+
+    @staticmethod
+    def _trouble_of(task: Task, fetched: EndedFetch) -> Outcome | None:
+        """Why a request for a token has brought no reply worth reading; None if it has."""
+        outcome, reply = fetched.outcome, fetched.reply
         denied = not outcome.ok and not outcome.blames_host and outcome.code is not Code.RATE_LIMITED
         if denied and (outcome.final or reply is not None):
             named = _error_name(JsonReply(reply)) if reply is not None else ""
@@ -256,10 +306,7 @@ class Credentials:
             wait = FAILED_PAUSE if outcome.retry_after is None else outcome.retry_after
             said = f"no token from {task.host}: {outcome.detail or outcome.code.value}"
             return Outcome(Code.DEFERRED, detail=said[:LONGEST_DETAIL], retry_after=wait)
-        answer = JsonReply(reply)
-        if isinstance(self._auth, Login):
-            return self._token_of_login(self._auth, task, answer, outcome)
-        return self._token_of_oauth(task, answer, outcome)
+        return None
 
     def _token_of_login(self, auth: Login, task: Task, answer: JsonReply, outcome: Outcome) -> _Token | Outcome:
         kind, _, name = auth.token.partition(".")
@@ -295,11 +342,16 @@ class Credentials:
             found = "an unusable text" if isinstance(value, str) else show_value(value)
             return _deny(task, outcome, f"{where} is {found}, expected a text of up to {LONGEST_TOKEN} characters")
         try:
-            self._placement.put(task, text)
+            self._sign(task, text)
         except ValueError as error:
             return _deny(task, outcome, f"{where}: {error}")
         self._secrets.add(text)
         return _Token(text, self._clock.now() + lasts - min(MARGIN, lasts / 10))
+
+
+def _leads_to(auth: FormLogin, reply: Reply) -> bool:
+    """Whether a reply is the page to log in on, or leads there."""
+    return auth.is_page(reply.url) or auth.is_page(urljoin(reply.url, reply.header("Location") or reply.url))
 
 
 def _deny(task: Task, outcome: Outcome, why: str) -> Outcome:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any
 from urllib.parse import quote, quote_plus, urlsplit, urlunsplit
 
-from sanderling.apis.auth import ApiKey, Auth, Basic, Bearer, Login, OAuth2, encode_basic, reveal
+from sanderling.apis.auth import ApiKey, Auth, Basic, Bearer, FormLogin, Login, OAuth2, encode_basic, reveal
 from sanderling.redact import HIDDEN, is_secret
 
 SHORTEST = 4  # characters; a shorter one is a part of many words, and keeps nobody out
@@ -71,6 +71,8 @@ def secrets_of(auth: Auth, environment: Mapping[str, str]) -> list[str]:
             client = reveal("client_id of OAuth2", auth.client_id, environment)
             secret = reveal("client_secret of OAuth2", auth.client_secret, environment)
             return [*found, encode_basic(client, secret)] if ":" not in client else found
+        case FormLogin():
+            return list(auth.filled(environment).values())
         case Login():
             return list(_texts("Login", [auth.json or auth.form or {}, dict(auth.headers)], environment))
 

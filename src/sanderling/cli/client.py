@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from sanderling.cli.command_error import CommandError
+from sanderling.cli.config.file import hosts_in_force
 from sanderling.clock import Clock
 from sanderling.fetch.guard import Refused, check_url
 from sanderling.fetch.http import Http, HttpRules
@@ -26,9 +27,18 @@ def make_transport(
 
 def _naming(rules: HttpRules, contact: str | None) -> HttpRules:
     try:
-        return replace(rules, contact=contact)
+        rules = replace(rules, contact=contact)
     except ValueError as error:
         raise CommandError(f"--contact: {error}", code=2) from None
+    if not (hosts := hosts_in_force.get()):
+        return rules
+    # Here and not at the top: few files have them.
+    from sanderling.crawls.session import host_table  # noqa: PLC0415
+
+    try:
+        return replace(rules, hosts=host_table(hosts))
+    except ValueError as error:
+        raise CommandError(str(error), code=2) from None
 
 
 def check_reach(flag: str, urls: Iterable[str], *, private: bool) -> None:

@@ -16,9 +16,13 @@ from sanderling.cli.loop import run
 from sanderling.cli.options import DEFAULT, Options, expose_limiter, observe
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.jobs.elements import check_selector
+from sanderling.jobs.page import Page
+from sanderling.jobs.request import Request
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.redact import redact_url
 from sanderling.task import Task
+from sanderling.words import printable
 
 RPS = 8.0  # to each host at most
 ANYBODY = ReachFlags()
@@ -47,6 +51,9 @@ class FetchLine:
 
 def fetch(
     *urls: str,
+    css: Annotated[
+        str | None, Parameter(help="Print what this CSS selector finds, as in 'h1' or 'a::attr(href)'; a line each.")
+    ] = None,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object per address.")] = False,
     reach: ReachFlags = ANYBODY,
     options: Options = DEFAULT,
@@ -57,6 +64,11 @@ def fetch(
 
     Example: sanderling fetch https://example.org/ https://example.org/robots.txt
     """
+    if css is not None:
+        try:
+            check_selector(css)
+        except ValueError as error:
+            raise CommandError(f"--css: {error}", code=2) from None
     tasks = [_task(url) for url in urls]
     if not tasks:
         raise CommandError("no address given; try: sanderling fetch https://example.org/", code=2)
@@ -64,8 +76,8 @@ def fetch(
         make_http(HttpRules(), reach.contact, private=reach.private),
         make_limiter(LimiterRules(pace=PaceRules.up_to(reach.most(RPS)))),
     )
-    lines = run(_fetch_all(tasks, limiter, http, options, as_json=json))
-    if not json:
+    lines = run(_fetch_all(tasks, limiter, http, options, css, as_json=json))
+    if not json and css is None:
         _explain(limiter)
     if not all(line.outcome in ("OK", "NOT_MODIFIED") for line in lines):
         sys.exit(1)
@@ -79,23 +91,41 @@ def _task(url: str) -> Task:
 
 
 async def _fetch_all(
-    tasks: list[Task], limiter: Limiter, http: Http, options: Options, *, as_json: bool
+    tasks: list[Task], limiter: Limiter, http: Http, options: Options, css: str | None, *, as_json: bool
 ) -> list[FetchLine]:
     lines: list[FetchLine] = []
     room = asyncio.Semaphore(TOGETHER)
 
     async def one(task: Task, fetcher: Fetcher) -> None:
         async with room:
-            line = _line(task, await fetcher.fetch(task))
-        lines.append(line)
+            fetched = await fetcher.fetch(task)
+        lines.append(line := _line(task, fetched))
         shown = {name: getattr(line, name) for name in FetchLine.__slots__}
-        print(jsonlib.dumps(shown) if as_json else line.text(), flush=True)
+        texts = None if css is None else _select(fetched, css)
+        if isinstance(texts, list):
+            shown["found"] = texts
+        if as_json:
+            print(jsonlib.dumps(shown), flush=True)
+        elif isinstance(texts, list):
+            print("".join(f"{printable(text)}\n" for text in texts), end="", flush=True)
+        else:
+            print(f"{line.text()}{f'  ({texts})' if texts else ''}", file=sys.stdout if css is None else sys.stderr)
 
     async with observe(options, expose_limiter(limiter)), http, asyncio.TaskGroup() as group:
         fetcher = Fetcher(http, limiter)
         for task in tasks:
             group.create_task(one(task, fetcher))
     return lines
+
+
+def _select(fetched: Fetched, css: str) -> list[str] | str | None:
+    """What a selector finds in a page; why it could not be asked, or None if there is no page."""
+    if fetched.reply is None or not fetched.outcome.ok:
+        return None
+    try:
+        return Page(fetched.reply, Request(fetched.reply.url), {}).css(css).texts
+    except ValueError as error:
+        return str(error)
 
 
 def _line(task: Task, fetched: Fetched) -> FetchLine:

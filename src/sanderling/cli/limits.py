@@ -1,8 +1,9 @@
 """The limiter of every command that asks hosts: what hosts share is in sanderling.toml, whichever command runs."""
 
+from dataclasses import replace
 from typing import Literal
 
-from sanderling.cli.config.file import limits_in_force
+from sanderling.cli.config.file import hosts_in_force, limits_in_force
 from sanderling.clock import Clock
 from sanderling.limit import Limiter, LimiterRules
 
@@ -11,5 +12,7 @@ Law = Literal["governor", "aimd"]  # of those there are, the ones for crawls; `c
 
 def make_limiter(rules: LimiterRules, clock: Clock | None = None) -> Limiter:
     """A limiter with these rules, and with the limits of the file."""
-    limits = limits_in_force.get()
+    limits, hosts = limits_in_force.get(), hosts_in_force.get()
+    if hosts:
+        rules = replace(rules, caps={pattern: each.rps for pattern, each in hosts.items() if each.rps is not None})
     return Limiter(rules if limits is None else limits.applied(rules), clock=clock)

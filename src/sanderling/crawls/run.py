@@ -12,6 +12,7 @@ from sanderling.crawls.source import FrontierSource
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.executor import Executor, in_threads
+from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport, connections_for, contexts_of
 from sanderling.limit import Limiter
@@ -43,7 +44,7 @@ class FrontierRun(Generic[F, S]):
         raise NotImplementedError
 
     async def ask_for(self, waiting: Mapping[Any, int], *beside: Coroutine[Any, Any, object]) -> None:
-        """Ask for what waits, by host, and for all that it leads to; `beside` run meanwhile."""
+        """Ask for what waits, by host, and for all that it leads to; `beside` run with it, and end with it."""
         self.folder.ledger.clear_aside()
         for name, number in waiting.items():
             self.source.add_waiting(name, number)
@@ -123,7 +124,14 @@ async def run_to_end(
     return run, complete
 
 
-def http_rules(rps: float, contact: str | None, most_raw: int, most_decoded: int) -> HttpRules:
+def http_rules(
+    rps: float, contact: str | None, most_raw: int, most_decoded: int, hosts: HostTable = NO_HOSTS
+) -> HttpRules:
     """How replies are read, of hosts that are asked so often; sizes are bytes of one reply."""
-    per_host = connections_for(rps)
-    return HttpRules(contact=contact, most_raw=most_raw, most_decoded=most_decoded, connections_per_host=per_host)
+    return HttpRules(
+        contact=contact,
+        most_raw=most_raw,
+        most_decoded=most_decoded,
+        connections_per_host=connections_for(rps),
+        hosts=hosts,
+    )

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sanderling.crawls.folder import LedgerFolder
+from sanderling.crawls.session import CrawlSession
 from sanderling.engine.handover import HandOver
 from sanderling.executor import Executor
+from sanderling.stores.cookie_file import save_cookies
 from sanderling.stores.frontier_rows import End, Ended, HostNote, RetryUrl
 
 Note = Ended | RetryUrl | HostNote
@@ -25,12 +27,14 @@ class LedgerSink:
         executor: Executor,
         hand_over: HandOver[bytes] | None = None,
         row_of: Callable[[Ended], bytes] | None = None,
+        session: CrawlSession | None = None,
     ) -> None:
         self.unhanded: Counter[End] = Counter()  # what ended, and waits again, since nobody took it
         self._folder = folder
         self._executor = executor
         self._hand_over = hand_over
         self._row_of = row_of
+        self._session = session
 
     async def write(self, ended: Sequence[Note], found: Sequence[Any], checkpoint: int | None) -> Mapping[Any, int]:
         """Commit all of it or nothing, with how many requests were sent so far; how many new items wait."""
@@ -43,6 +47,9 @@ class LedgerSink:
         for each in done:
             again.pop(each.id, None)
         notes = [each for each in ended if isinstance(each, HostNote)]
+        if self._session is not None and (cookies := self._session.changes()) is not None:
+            # Before the ledger: what a reply that is noted there was asked with must not be lost.
+            await self._executor(save_cookies, self._folder.path, cookies)
         return await self._executor(self._folder.commit, done, found, list(again.values()), notes, checkpoint)
 
     async def _hand(self, done: Sequence[Ended]) -> bool:

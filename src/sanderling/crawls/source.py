@@ -1,7 +1,9 @@
 """What a crawl of a frontier asks next, and what becomes of each item. A system says which items may be asked for."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from math import inf
 from typing import Any, Generic, TypeVar
 
@@ -10,9 +12,11 @@ from sanderling.engine.backlog import H, Loader, Q
 from sanderling.engine.classes import Class
 from sanderling.engine.writer import Writer
 from sanderling.outcome import Outcome
-from sanderling.stores.frontier_rows import End, Ended, HostNote, RetryUrl
+from sanderling.stores.frontier_rows import End, Ended, HostBacklog, HostNote, RetryUrl
 
 W = TypeVar("W")  # what is asked for: an item, or something that must be known before
+
+MOST_HOSTS = 100_000  # in memory; a kilobyte each
 
 LedgerWriter = Writer[Note, Any, int | None, Mapping[Any, int]]
 
@@ -33,6 +37,13 @@ class FrontierSource(Generic[H, Q, W]):
         self.waiting = 0  # items without an end
         self.set_aside = 0  # of those, the ones that are left to the next run
         self.found_late = 0  # and those that were found while it drained
+        self.most_hosts = MOST_HOSTS
+        self.enough_room = max(1, MOST_HOSTS // 64)  # each look at the disk passes all hosts in memory
+        self.unread = False  # whether items wait on disk for hosts that are not in memory
+        self.passed_over = False  # whether more of those were found since hosts were last read from the first on
+        self.room = asyncio.Event()  # set when such hosts should be read
+        # Hosts without items, which make room for others, the longest first; and what must be on disk before they do.
+        self._idle: dict[str, int] = {}
         self._draining = False
         self._loader = loader
         self._clock = loader.clock
@@ -54,8 +65,10 @@ class FrontierSource(Generic[H, Q, W]):
 
     @property
     def loading(self) -> bool:
-        """Whether something is on its way from disk."""
-        return not self._loader.idle
+        """Whether something is on its way from disk, or will be: hosts, if there is room by now."""
+        if self.unread and self.free_hosts() >= self.enough_room:
+            self.room.set()
+        return self.room.is_set() or not self._loader.idle
 
     def drain(self) -> None:
         """Ask for what is known, and leave what is found from now on to the next run."""
@@ -96,6 +109,7 @@ class FrontierSource(Generic[H, Q, W]):
             self._note_again(work, outcome, 0, self._patience)
         else:
             host.put_off(work, due)
+            self._loader.count(host)
 
     def failed(self, host: H, work: Q, outcome: Outcome, failures: int, due: float | None) -> None:
         """It failed so many times in a row; without a due time, for good."""
@@ -103,6 +117,7 @@ class FrontierSource(Generic[H, Q, W]):
             self.end(host, work, outcome, End.FAILED, requests=failures)
         else:
             host.put_off(work, due)
+            self._loader.count(host)
             self._note_again(work, outcome, failures, due - self._clock.now())
 
     def end(self, host: H, queued: Q, outcome: Outcome, end: End, *, requests: int) -> None:
@@ -128,6 +143,7 @@ class FrontierSource(Generic[H, Q, W]):
     def leave(self, host: H, outcome: Outcome, due: float) -> None:
         """The host does not answer: its items go on waiting, with its reason."""
         self.set_aside += 0 if host.aside else host.waiting - host.withheld
+        self._loader.spare(host)
         self._writer.add(HostNote(host.name, outcome, self._clock.wall() + due - self._clock.now()))
 
     def welcome(self, host: H) -> None:
@@ -138,11 +154,40 @@ class FrontierSource(Generic[H, Q, W]):
     def written(self, result: Mapping[Any, int]) -> Iterable[H]:
         """New items are on disk, so many for each host."""
         if not self._draining:
-            return [self.add_waiting(name, number) for name, number in result.items()]
+            return [self.add_waiting(name, number) for name, number in result.items() if self._holds(name, number)]
         found = sum(result.values())
         self.found_late += found
         self.waiting += found
         return ()
+
+    def _holds(self, name: Any, number: int) -> bool:  # noqa: ANN401 - as below
+        """Whether the host is in memory, or may be: not if items found earlier may wait for it on disk."""
+        if name in self.hosts or (not self.unread and self.free_hosts()):
+            return True
+        self.unread = self.passed_over = True
+        self.waiting += number
+        return False
+
+    def free_hosts(self) -> int:
+        """How many more hosts fit into memory, once those without items have made room if need be."""
+        for name in list(islice(self._idle, max(0, len(self.hosts) - self.most_hosts + self.enough_room))):
+            added, host = self._idle.pop(name), self.hosts[name]
+            if host.waiting:
+                continue
+            if host.inflight or host.aside or host.turn is not None or added > self._writer.durable:
+                self._idle[name] = added  # not yet
+            else:
+                del self.hosts[name]
+        return max(0, self.most_hosts - len(self.hosts))
+
+    def read_hosts(self, found: Iterable[HostBacklog]) -> list[H]:
+        """Hosts were read from disk with all that waits for them; those that were not in memory."""
+        new = [each for each in found if each.name not in self.hosts]
+        for each in new:
+            host = self.host(each.name)
+            host.on_disk = host.waiting = each.waiting
+            self._loader.want(host)
+        return [self.hosts[each.name] for each in new]
 
     def add_waiting(self, name: Any, number: int) -> H:  # noqa: ANN401 - a host, or what the ledger tells hosts by
         """So many more items wait on disk for a host."""
@@ -164,3 +209,7 @@ class FrontierSource(Generic[H, Q, W]):
         host.waiting += number
         self.waiting += number
         self.set_aside += host.set_aside - before
+        if not host.waiting:
+            self._idle[host.name] = self._writer.added + 1
+            if self.unread and len(self._idle) >= self.enough_room:
+                self.room.set()

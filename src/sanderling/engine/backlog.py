@@ -12,7 +12,7 @@ from sanderling.engine.hosts import HostState
 from sanderling.executor import Executor
 
 HELD = 20_000  # items in memory, over all hosts
-MOST_PER_HOST, FEWEST_PER_HOST = 256, 4  # that are loaded at once
+MOST_PER_HOST = 256  # that are loaded at once
 MOST_HELD = 512  # items of one host in memory, those that were put off among them
 FEW = 16  # items of one host that were not put off; with fewer, more are loaded
 
@@ -48,6 +48,7 @@ class BacklogHost(HostState, Generic[Q]):
     on_disk: int = 0  # of those, in the frontier and not yet taken
     after: int = 0  # the last id that was taken
     loading: bool = False  # whether the frontier was asked for more
+    counted: int = 0  # items in memory, as far as the loader has heard of them
     withheld: int = 0  # items that are left waiting for the next run, though the host answers
     ready: deque[Q] | None = None  # made when needed: most hosts of a wide crawl have a handful of items
     _later: list[tuple[float, int, Q]] | None = None
@@ -134,6 +135,16 @@ class BacklogHost(HostState, Generic[Q]):
         return fresh < FEW and fresh + len(self._later or ()) < MOST_HELD
 
     @property
+    def held(self) -> int:
+        """How many items are in memory, without those in flight."""
+        return len(self.ready or ()) + len(self._later or ())
+
+    def drop(self) -> None:
+        """Forget what is in memory, and leave it to the next run."""
+        self.withheld += self.held
+        self.ready = self._later = None
+
+    @property
     def set_aside(self) -> int:
         """How many of its items are left to the next run."""
         return self.waiting if self.aside else self.withheld
@@ -143,7 +154,10 @@ H = TypeVar("H", bound=BacklogHost[Any])
 
 
 class Loader(Generic[H]):
-    """Brings what waits on disk into memory. `run` answers wants until it is cancelled."""
+    """Brings what waits on disk into memory, HELD items at most. `run` answers wants until it is cancelled.
+
+    Hosts that want more stand in line while there is no room, each for its share; one with little goes on with little.
+    """
 
     def __init__(
         self, take: Callable[[Sequence[Any]], list[list[Any]]], executor: Executor, clock: Clock, longest_pause: float
@@ -153,7 +167,9 @@ class Loader(Generic[H]):
         self._take = take
         self._executor = executor
         self._longest = longest_pause
-        self._wants: list[H] = []
+        self.held = 0  # items in memory
+        self._wants: deque[H] = deque()
+        self._spare: deque[H] = deque()  # hosts that were set aside
         self._wanted = asyncio.Event()
         self._busy = False
 
@@ -164,27 +180,53 @@ class Loader(Generic[H]):
 
     def want(self, host: H) -> None:
         """Bring more of what waits for the host, if it has little in memory and more on disk."""
+        self.count(host)
         if not host.loading and host.is_short:
             host.loading = True
             self._wants.append(host)
+        if self._wants and (self.held < HELD or self._spare):
             self._wanted.set()
+
+    def count(self, host: H) -> None:
+        """Take note of what the host has in memory."""
+        held = host.held
+        self.held += held - host.counted
+        host.counted = held
+
+    def spare(self, host: H) -> None:
+        """The host was set aside: what it has in memory is the first to go."""
+        self._spare.append(host)
+
+    def _next(self) -> list[tuple[H, tuple[Any, ...]]]:
+        """The hosts that are loaded next, in turn, and what of each, as long as there is room."""
+        while self.held >= HELD and self._spare:
+            if (host := self._spare.popleft()).aside:
+                host.drop()
+                self.count(host)
+        room, following = HELD - self.held, []
+        share = max(1, min(MOST_PER_HOST, HELD // max(self.sharing, len(self._wants))))
+        while self._wants and room > 0:
+            host = self._wants.popleft()
+            want = host.want(min(share, room))
+            room -= want[-1]
+            following.append((host, want))
+        return following
 
     async def run(self, loaded: Callable[[list[H]], object]) -> None:
         """Load what is wanted, and say which hosts it was for."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            hosts, self._wants, self._busy = self._wants, [], True
-            most = max(FEWEST_PER_HOST, min(MOST_PER_HOST, HELD // max(1, self.sharing)))
-            wants = [host.want(most) for host in hosts]
+            if not (following := self._next()):
+                continue
+            self._busy = True
             now, wall = self.clock.now(), self.clock.wall()
-            taken = await self._executor(self._take, wants)
-            for host, want, items in zip(hosts, wants, taken, strict=True):
+            taken = await self._executor(self._take, [want for _, want in following])
+            for (host, want), items in zip(following, taken, strict=True):
                 host.loading = False
                 if len(items) < want[-1]:
                     host.took_all(len(items))
                 host.put(items, now, wall, self._longest)
-                if not items:
-                    self.want(host)  # there may be more of another priority
+                self.want(host)  # also of another priority
             self._busy = False
-            loaded(hosts)
+            loaded([host for host, _ in following])

@@ -52,7 +52,7 @@ class Writer(Generic[E, F, C, T]):
         self._busy = False
         self._since = 0.0  # when the first of the group came in
         self._last: C | None = None  # the checkpoint that is on disk
-        self._added = self._durable = 0  # items that ended, in all, and of those on disk
+        self.added = self.durable = 0  # items that ended, in all, and of those on disk
         self._soon: Timer | None = None  # by which a group is written early
         self._wake = asyncio.Event()
         self._written = asyncio.Event()
@@ -87,7 +87,7 @@ class Writer(Generic[E, F, C, T]):
             self._since = self._clock.now()
         self._ended.append(ended)
         self._size += size
-        self._added += 1
+        self.added += 1
         if self._size >= self._rules.bytes or len(self._ended) >= self._rules.items:
             self._wake.set()
 
@@ -117,21 +117,21 @@ class Writer(Generic[E, F, C, T]):
                 ended, self._ended = self._ended, []
                 self._writing_items, self._writing_size, self._size = len(ended), self._size, 0
             found, self._found = self._found, []
-            checkpoint, added = self._checkpoint(), self._added - len(self._ended)
+            checkpoint, added = self._checkpoint(), self.added - len(self._ended)
             self._busy = True
             try:
                 result = await self._sink.write(ended, found, checkpoint)
             finally:
                 self._busy = False
                 self._writing_items = self._writing_size = 0
-            self._last, self._durable = checkpoint, added
+            self._last, self.durable = checkpoint, added
         self._written.set()
         written(result)
 
     async def settled(self) -> None:
         """Return when all that ended so far is on disk. For while `run` runs."""
-        added = self._added  # and not until nothing is left: more comes in all the time
-        while self._durable < added:
+        added = self.added  # and not until nothing is left: more comes in all the time
+        while self.durable < added:
             self._written.clear()
             self._wake.set()
             await self._written.wait()

@@ -15,6 +15,7 @@ import msgspec
 
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.classify import BadEncoding, RedirectLoop, TooLarge, feedback, of_error, of_reply, retry_soon
+from sanderling.fetch.cookies import CookieJar
 from sanderling.fetch.guard import Refused
 from sanderling.ids import HostError
 from sanderling.limit import CircuitOpen, Feedback, Limiter, Permit, hints
@@ -65,6 +66,25 @@ class LeavingOut:
         return await self._http.send(task)
 
 
+class CookieSender:
+    """A client that sends the cookies of a jar, by the host and the path of each request alone, and takes new ones."""
+
+    def __init__(self, http: Sends, jar: CookieJar, clock: Clock) -> None:
+        self._http = http
+        self._jar = jar
+        self._clock = clock
+
+    async def send(self, task: Task) -> Reply:
+        """The reply. Raises what the client raises."""
+        reply = await self._http.send(self._jar.put(task, self._clock.wall()))
+        self._jar.learn(task, reply.headers, self._clock.wall())
+        return reply
+
+    def cookies_for(self, task: Task) -> str:
+        """The cookies that a task would be sent with now."""
+        return self._jar.header(task, self._clock.wall())
+
+
 class Fetcher:
     """Fetches tasks through one client and one limiter."""
 
@@ -93,7 +113,7 @@ class Fetcher:
         learns from that.
         """
         requests = hops = 0
-        seen = {task.url}
+        seen = {(task.url, self.cookies_for(task))}
         while True:
             leave: Permit | Outcome
             if permit is not None and permit.live:
@@ -109,7 +129,7 @@ class Fetcher:
             requests += 1
             if self._follow and reply is not None and moves(reply):
                 hops += 1
-                following = _follow(task, reply, seen, hops)
+                following = self._following(task, reply, seen, hops)
                 if isinstance(following, Task):
                     task = following
                     continue
@@ -121,6 +141,22 @@ class Fetcher:
                 return Fetched(outcome, reply, requests)
             await self._pause(task, wait)
             task = _again(task, outcome)
+
+    def cookies_for(self, task: Task) -> str:
+        """The cookies that a task would be sent with now."""
+        return self._http.cookies_for(task) if isinstance(self._http, CookieSender) else ""
+
+    def _following(self, task: Task, reply: Reply, seen: set[tuple[str, str]], hops: int) -> Task | Outcome:
+        """The next hop, or the outcome that ends the chase. An address with another cookie is another question."""
+        following = _next_task(task, reply)
+        if isinstance(following, Outcome):
+            return following
+        question = following.url, self.cookies_for(following)
+        if question in seen or hops > MOST_HOPS:
+            where = "back to a page on the way" if question in seen else "and no end in sight"
+            return of_error(RedirectLoop(f"{hops} redirects, {where}"))
+        seen.add(question)
+        return following
 
     async def _pause(self, task: Task, seconds: float) -> None:
         """Wait for a planned retry; one that is given up meanwhile was never sent, and is not paid for."""
@@ -219,19 +255,14 @@ def moves(reply: Reply) -> bool:
     return reply.status in REDIRECTS and bool(reply.header("Location"))
 
 
-def _follow(task: Task, reply: Reply, seen: set[str], hops: int) -> Task | Outcome:
-    """The next hop, or the outcome that ends the chase."""
+def _next_task(task: Task, reply: Reply) -> Task | Outcome:
+    """Where a redirect leads, or why that cannot be asked."""
     try:
-        following = _next_hop(task, reply)
+        return _next_hop(task, reply)
     except Refused as refused:
         return of_error(refused)
     except ValueError as error:  # HostError is one
         return of_error(HostError(f"redirect to what is no http address: {type(error).__name__}"))
-    if following.url in seen or hops > MOST_HOPS:
-        where = "back to a page on the way" if following.url in seen else "and no end in sight"
-        return of_error(RedirectLoop(f"{hops} redirects, {where}"))
-    seen.add(following.url)
-    return following
 
 
 def _next_hop(task: Task, reply: Reply) -> Task:

@@ -111,6 +111,9 @@ NETWORKS = tuple((ip_network(network), what, own) for network, what, own in _TAB
 # that is what is judged. NAT64 must not be refused altogether: it is how an IPv6-only machine reaches IPv4 hosts.
 EMBEDS = ((IPv6Network("::ffff:0:0/96"), 0), (IPv6Network("64:ff9b::/96"), 0), (IPv6Network("2002::/16"), 80))
 
+# Names that are never those of the public web: RFC 6761, 6762 and 8375, and what ICANN keeps for private use.
+LOCAL_NAMES = re.compile(r"(.*\.)?(localhost|local|internal|home\.arpa|lan|localdomain)|[^.\[]*")
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20})://")
 
 
@@ -127,6 +130,13 @@ def check_url(url: str, rules: GuardRules) -> None:
         # Its message is made for this: short, and without user info, path and query.
         raise Refused(f"url that cannot be trusted: {error}") from None
     _check_host(host, scheme, rules)
+
+
+def check_name(host: Host, rules: GuardRules) -> None:
+    """Raise Refused for a name of one's own network: a proxy looks hosts up, and nobody can check their address."""
+    name, _ = _split(host, 0)
+    if not rules.private and LOCAL_NAMES.fullmatch(name):
+        raise Refused(f"host {name} is a name of the proxy's own network: private is off")
 
 
 @lru_cache(maxsize=4096)  # of what may be called; a refusal is worked out anew, and with its reason

@@ -18,7 +18,8 @@ from yarl import URL
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import moves
 from sanderling.fetch.decode import ACCEPTED, Body
-from sanderling.fetch.guard import GuardRules, check_url
+from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
+from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
 from sanderling.fetch.names import GuardedResolver
 from sanderling.limit.memory import Memory
 from sanderling.task import Reply, Task
@@ -41,7 +42,8 @@ class HttpRules:
     connections: int = 512
     connections_per_host: int = 8
     dns_kept: int = 60
-    proxy: str | None = None  # http://host:port; then the proxy looks names up, and the guard sees only the URL
+    # By host: headers, a proxy. A proxy looks names up itself, so there the guard sees the name and no address.
+    hosts: HostTable = NO_HOSTS
 
     def __post_init__(self) -> None:
         for name in ("connect", "first_byte", "idle", "total", "most_raw", "most_decoded", "connections"):
@@ -51,8 +53,6 @@ class HttpRules:
             raise ValueError(f"connections_per_host is {self.connections_per_host}; it must be at least 1")
         if self.contact is not None and not CONTACT.fullmatch(self.contact):
             raise ValueError(f"contact is {self.contact[:80]!r}, expected an address like https://example.org/crawler")
-        if self.proxy is not None and URL(self.proxy).scheme != "http":
-            raise ValueError("proxy must be http://host:port")
 
     @property
     def user_agent(self) -> str:
@@ -81,8 +81,7 @@ class Http:
 
     async def __aenter__(self) -> Self:
         rules = self._rules
-        proxy = None if rules.proxy is None else URL(rules.proxy).host
-        self._names = GuardedResolver(self._guard, proxy)
+        self._names = GuardedResolver(self._guard, rules.hosts.proxies, clock=self._clock)
         connector = aiohttp.TCPConnector(
             resolver=self._names,
             limit=rules.connections,
@@ -113,6 +112,11 @@ class Http:
         if self._session is None:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
         check_url(task.url, self._guard)
+        traffic = self._rules.hosts.of(task.host)
+        if traffic.proxy is not None:
+            check_name(task.host, self._guard)
+        elif self._rules.hosts.proxies and not self._guard.private and self._rules.hosts.is_proxy(task.host):
+            raise Refused("a proxy is not asked for pages: its address was not checked")
         if self._memory is not None:
             self._memory.release(
                 task.holder or task.url
@@ -123,17 +127,17 @@ class Http:
             response = await self._session.request(
                 task.method,
                 URL(task.url, encoded=True),
-                headers=task.headers,
+                headers=task.headers if traffic is NOTHING else traffic.headers_for(task),
                 data=task.body,
                 allow_redirects=False,
-                proxy=self._rules.proxy,
+                proxy=traffic.proxy,
             )
             latency = self._clock.now() - started
             async with response:
                 body = await self._read(response, phases, task)
         # With a proxy, it is the proxy that knows.
-        address = "" if self._rules.proxy else self._names.address(response.url.raw_host or "")
-        sent = tuple(response.request_info.headers.items())
+        address = "" if traffic.proxy else self._names.address(response.url.raw_host or "")
+        sent = traffic.without_secrets(response.request_info.headers.items(), task)
         reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address, sent)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.

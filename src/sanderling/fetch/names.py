@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from ipaddress import ip_address
@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.guard import GuardRules, check_addresses
 from sanderling.limit.shelves import Shelves
 
@@ -18,6 +19,9 @@ from sanderling.limit.shelves import Shelves
 # are well would be found not to answer.
 AT_ONCE = 64
 REMEMBERED = 100_000  # names whose address is known
+# Seconds for which it is. The client remembers a thousand by itself: with more hosts, every connection would ask again.
+KEPT = 300.0
+A_SECOND = 200  # names that are looked up, all hosts together: a nameserver is a host too
 
 LookUp = Callable[..., list[tuple[Any, ...]]]  # socket.getaddrinfo, or a fake
 
@@ -25,9 +29,18 @@ LookUp = Callable[..., list[tuple[Any, ...]]]  # socket.getaddrinfo, or a fake
 class GuardedResolver(AbstractResolver):
     """Looks a name up and lets through only what may be called. The connection goes to the very address checked."""
 
-    def __init__(self, rules: GuardRules, trusted: str | None = None, look_up: LookUp = socket.getaddrinfo) -> None:
+    def __init__(
+        self,
+        rules: GuardRules,
+        trusted: Collection[str] = (),
+        look_up: LookUp = socket.getaddrinfo,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._next = 0.0  # when the next name may be looked up
+        self._known: Shelves[tuple[float, int, list[tuple[Any, ...]]]] = Shelves(REMEMBERED)  # until when, and of which
         self._rules = rules
-        self._trusted = trusted  # the proxy, which whoever runs us has named
+        self._trusted = trusted  # proxies, which whoever runs us has named
         self._look_up = partial(look_up, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
         self._threads = ThreadPoolExecutor(AT_ONCE, "names")
         self._found: Shelves[str] = Shelves(REMEMBERED)
@@ -36,14 +49,27 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of a host. Raises OSError, or Refused if one of them may not be called."""
-        work = partial(self._look_up, host, port, family=family)
-        found = [
-            _result(host, port, *each) for each in await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        ]
-        if host != self._trusted:
+        known = self._known.get(host)
+        if known is not None and known[0] > self._clock.now() and known[1] == family:
+            lines = known[2]
+        else:
+            lines = await self._ask(host, port, family)
+        found = [_result(host, port, *each) for each in lines]
+        if host not in self._trusted:
             check_addresses([each["host"] for each in found], self._rules)
             self._found.put(host, min((each["host"] for each in found), key=_order))
         return found
+
+    async def _ask(self, host: str, port: int, family: int) -> list[tuple[Any, ...]]:
+        """Look the name up when it is its turn."""
+        now = self._clock.now()
+        self._next = max(now, self._next) + 1 / A_SECOND
+        if (wait := self._next - 1 / A_SECOND - now) > 0:
+            await self._clock.sleep(wait)
+        work = partial(self._look_up, host, port, family=family)
+        lines = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        self._known.put(host, (self._clock.now() + KEPT, family, lines))
+        return lines
 
     def address(self, host: str) -> str:
         """Where a host lives: the lowest of its addresses, as their order differs each time; nothing if unknown."""

@@ -9,6 +9,7 @@ from sanderling.clock import Clock
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.cache import Cache
 from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.render import Renderer
 from sanderling.limit import Limiter
@@ -25,6 +26,7 @@ class Transport(Generic[H]):
     limiter: Limiter
     memory: Memory
     cache: Cache | None = None  # of answers, for development
+    hosts: HostTable = NO_HOSTS  # what is set for some
     renderer: Renderer | None = None  # of pages that need a browser
 
 
@@ -33,7 +35,8 @@ def make_transport(
 ) -> Transport[Http]:
     """A client whose bodies hold so many bytes at once; with `private` it may ask our own machine and network."""
     memory = Memory(bodies)
-    return Transport(Http(rules, guard_for(private=private), clock=clock, memory=memory), limiter, memory)
+    http = Http(rules, guard_for(private=private), clock=clock, memory=memory)
+    return Transport(http, limiter, memory, hosts=rules.hosts)
 
 
 def contexts_of(transport: Transport[Http]) -> list[AbstractAsyncContextManager[Any]]:

@@ -1,24 +1,29 @@
 """The functions and declarations of a job, ready to be used: before a request, after a reply, and for the next page."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import is_dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from sanderling.apis.credentials import Credentials
 from sanderling.apis.paging import NextPage
+from sanderling.ids import host_of
 from sanderling.jobs import json_values
 from sanderling.jobs.calls import CallWatch, Mistake, UserFunction
 from sanderling.jobs.job import Job
+from sanderling.jobs.page import Page
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import Request, StoredRequest, key_of, own_key, pack, resolve
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import HIDDEN
 from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
-from sanderling.task import Task
+from sanderling.task import Reply, Task
 
 MOST_YIELDS = 100_000  # of one reply
+MOST_PASSED_OVER = 1000  # links that lead to no page of the job and are told apart
 
 NOT_RECORDS = (str, bytes, bytearray, int, float, bool, type(None))
 
@@ -32,11 +37,14 @@ class JobFunctions:
         arguments: Mapping[str, Any],
         credentials: Credentials | None,
         watch: CallWatch,
+        hosts: Collection[str] = (),
     ) -> None:
+        self.passed_over: Counter[str] = Counter()  # links of pages that lead to no page of the job, in this run
         self.arguments = arguments
         self.credentials = credentials
         self.answers = job.answers
         self.readers = {name: UserFunction(reader.function, watch) for name, reader in job.readers.items()}
+        self.each = [UserFunction(function, watch) for function in job.each_record]
         self.before = [UserFunction(function, watch) for function in job.before_each]
         self.after = [UserFunction(function, watch) for function in job.after_each]
         self.checks = {
@@ -44,6 +52,9 @@ class JobFunctions:
             for name, reader in job.readers.items()
             if reader.record is not None
         }
+        self.dropped = job.drop
+        self._patterns = job.patterns
+        self._hosts = hosts
         self._key = None if job.key is None else UserFunction(job.key, watch)
         self._paging = job.paging
 
@@ -68,14 +79,51 @@ class JobFunctions:
                 raise Mistake(f"{function.name} returned {type(said).__name__}, expected {wanted}")
         return outcome
 
-    def to_found(self, request: Request, base: str | None, reader: str, depth: int, *, starts: bool) -> FoundRequest:
-        """What goes into the frontier; what a job `starts` with is paged as the job says."""
-        name = request.read or reader
+    def reply_for(self, reader: str, raw: Reply, request: Request) -> JobReply:
+        """What a reader is given: a page if it reads pages. Raises Mistake for one that its pattern does not fit."""
+        pattern = self._patterns.get(reader)
+        if pattern is None:
+            return JobReply(raw, request, self.arguments)
+        captures = pattern.match(request.url)
+        if captures is None and pattern.names:
+            raise Mistake(f"{reader} reads {pattern.text}, which does not fit {request.url[:200]}")
+        return Page(raw, request, self.arguments, captures)
+
+    def reader_of(self, url: str, reader: str) -> str | None:
+        """Who reads an address that `reader` has named: of pages the function that it fits, if there is one."""
+        if reader not in self._patterns:
+            return reader
+        host = host_of(url)
+        if self._hosts and host not in self._hosts:
+            return None
+        return next((name for name, pattern in self._patterns.items() if pattern.match(url) is not None), None)
+
+    def to_found(
+        self, request: Request, base: str | None, reader: str, depth: int, *, starts: bool
+    ) -> FoundRequest | None:
+        """What goes into the frontier; what a job `starts` with is paged as the job says.
+
+        None for a link of a page that leads to no page of the job.
+        """
+        name = request.read
+        try:
+            url = self._clean(resolve(request.url, base))
+            name = name or self.reader_of(url, reader)
+        except (ValueError, TypeError) as error:
+            if reader not in self._patterns or starts or name is not None:
+                raise Mistake(f"{request!r}: {error}") from None
+            url = request.url
+        if name is None:
+            if starts:
+                known = ", ".join(pattern.text for pattern in self._patterns.values())
+                raise Mistake(f"{url[:200]} is no page of the job, expected one of {known}")
+            self._pass_over(url)
+            return None
         if name not in self.readers:
             raise Mistake(f"read is {name!r}, which is no reader; expected one of {', '.join(self.readers)}")
         paging = request.paging or (self._paging if starts else None)
         try:
-            task = Task(self._clean(resolve(request.url, base)), request.method, request.pairs, request.content)
+            task = Task(url, request.method, request.pairs, request.content)
             task = task if paging is None else paging.begin(task)
             json_values.encode(request.data)  # raises for what would be changed
             walks = request.paging or (starts and self._paging is not None)
@@ -85,8 +133,12 @@ class JobFunctions:
         own = request.key
         if own is None and self._key is not None:
             own = self._key.value_now(request)
-        known = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
-        return FoundRequest(task.url, task.host, depth, known, name, request.priority, data)
+        known_by = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
+        return FoundRequest(task.url, task.host, depth, known_by, name, request.priority, data)
+
+    def _pass_over(self, url: str) -> None:
+        if url in self.passed_over or len(self.passed_over) < MOST_PASSED_OVER:
+            self.passed_over[url] += 1
 
     def next_page(self, work: QueuedRequest, stored: StoredRequest, reply: JobReply) -> FoundRequest | Outcome | None:
         """The request for the page behind this one; an Outcome if this page does not say what follows it."""
@@ -106,6 +158,19 @@ class JobFunctions:
             known = key_of(page.method, page.url, msgspec.json.encode((page.headers, page.body)))
         data = pack(StoredRequest(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
         return FoundRequest(page.url, page.host, work.depth + 1, known, work.reader, work.priority, data)
+
+    def reads_pages(self, reader: str) -> bool:
+        """Whether it is a page function."""
+        return reader in self._patterns
+
+    def pass_through(self, record: object) -> object:
+        """The record after the functions for each; `dropped` if one of them wants it left out."""
+        for function in self.each:
+            said = function.value_now(record)
+            if said is self.dropped:
+                return said
+            record = record if said is None else said
+        return record
 
     def mask(self, text: str) -> str:
         """A text without the secrets of the job."""
@@ -129,15 +194,19 @@ class Collected:
         self._work = work
         self._base = base
         self._check = functions.checks.get(work.reader)
+        self._is_page = functions.reads_pages(work.reader)
 
     def add(self, value: object) -> None:
         """Take in one value: a further request, or a record. Raises Mistake."""
         if len(self.records) + len(self.found) >= MOST_YIELDS:
             raise Mistake(f"more than {MOST_YIELDS:,} values for one reply; none of them is kept")
+        if isinstance(value, str) and self._is_page:
+            value = Request(value)
         if isinstance(value, Request):
             work = self._work
-            self.found.append(self._functions.to_found(value, self._base, work.reader, work.depth + 1, starts=False))
-        else:
+            found = self._functions.to_found(value, self._base, work.reader, work.depth + 1, starts=False)
+            self.found += [] if found is None else [found]
+        elif (value := self._functions.pass_through(value)) is not self._functions.dropped:
             self.records.append(self._encode(value))
 
     def _encode(self, value: object) -> bytes:
@@ -148,10 +217,22 @@ class Collected:
             record = json_values.encode(value)
         except ValueError as error:
             raise Mistake(f"record {number} is no JSON: {error}") from None
-        if self._check is not None:
+        kind: Any = type(value)
+        if (check := self._check or _check_of(kind)) is not None:
             try:
-                self._check.decode(record)
+                check.decode(record)
             except msgspec.MsgspecError as error:
-                kind = getattr(self._check.type, "__name__", self._check.type)
-                raise Mistake(f"record {number} is no {kind}: {error}: {record[:100]!r}") from None
+                name = getattr(check.type, "__name__", check.type)
+                raise Mistake(f"record {number} is no {name}: {error}: {record[:100]!r}") from None
         return record
+
+
+@lru_cache(maxsize=256)
+def _check_of(kind: Any) -> msgspec.json.Decoder[Any] | None:  # noqa: ANN401 - a type
+    """What checks records of a type of the user's, which says what its fields are and does not look."""
+    if not (issubclass(kind, msgspec.Struct) or is_dataclass(kind)):
+        return None
+    try:
+        return msgspec.json.Decoder(kind)
+    except TypeError:  # it says what JSON cannot tell apart
+        return None

@@ -13,36 +13,51 @@ from sanderling.jobs.calls import Mistake
 from sanderling.jobs.functions import Collected, JobFunctions
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import MOST_PRIORITY, Request, StoredRequest, unpack
-from sanderling.jobs.source import Spent, Understood, out_of_scope
+from sanderling.jobs.source import JobBudget, Understood, out_of_scope
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
+from sanderling.pages.hosts import RobotsWork
+from sanderling.pages.permissions import Permissions, RobotsAnswer
+from sanderling.pages.urls import origin_of
 from sanderling.stores.frontier_requests import QueuedRequest
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Blame, Reply, Task
+
+# What a reply is understood as: what a reader made of it, why not, or rules of robots.txt.
+Result = Understood | Outcome | End | RobotsAnswer
 
 
 class ScopedSender:
     """A client that sends to the hosts of a job and to no other, wherever a redirect leads; it counts requests.
 
-    `strays` has the holders of tasks that led elsewhere.
+    With `permissions`, a redirect is followed where robots.txt allows it. `strays` has the holders of tasks that led
+    elsewhere, and what becomes of them.
     """
 
-    def __init__(self, http: Sends, hosts: frozenset[str], spent: Spent) -> None:
+    def __init__(self, http: Sends, hosts: frozenset[str], budget: JobBudget, permissions: Permissions | None) -> None:
         self._http = http
         self._hosts = hosts
-        self._spent = spent
-        self.strays: set[str] = set()
+        self._budget = budget
+        self.permissions = permissions
+        self.strays: dict[str, End] = {}
 
     async def send(self, task: Task) -> Reply:
         """The reply. Raises Refused, or what the client raises."""
         if task.host not in self._hosts:
-            self.strays.add(task.holder)
+            self.strays[task.holder] = End.LEFT_OUT
             raise Refused(out_of_scope(task.host, self._hosts))
+        if self.permissions is not None and task.holder:
+            rules = self.permissions.known(origin_of(task.url))
+            if rules is None:  # only a redirect leads to where they are not known
+                rules = await self.permissions.look_up(origin_of(task.url))
+            if not rules.allows(task.url):
+                self.strays[task.holder] = End.REFUSED
+                raise Refused(rules.why(task.url)[:200])
         try:
             return await self._http.send(task)
         finally:
-            self._spent.requests += 1
+            self._budget.requests += 1
 
 
 class JobHandler:
@@ -51,13 +66,14 @@ class JobHandler:
     def __init__(
         self,
         fetcher: Fetcher,
-        strays: set[str],
+        within: ScopedSender,
         functions: JobFunctions,
         memory: Memory,
         clock: Clock,
         stop: Callable[[], None],
     ) -> None:
-        self._strays = strays
+        self._permissions = within.permissions
+        self._strays = within.strays
         self._stop = stop  # called where nothing can be asked: a token was denied
         self._fetcher = fetcher
         self._functions = functions
@@ -65,8 +81,14 @@ class JobHandler:
         self._clock = clock
         self._reading: set[int] = set()
 
-    async def __call__(self, work: QueuedRequest, permit: Permit, blame: Blame) -> Settled[Understood | Outcome | End]:
+    async def __call__(
+        self, work: QueuedRequest | RobotsWork, permit: Permit, blame: Blame
+    ) -> Settled[Understood | Outcome | End | RobotsAnswer]:
         """What came of it. No secret is in what is said of it, whoever says it."""
+        if isinstance(work, RobotsWork):
+            assert self._permissions is not None  # noqa: S101 - whoever asks for robots.txt has them
+            learned = await self._permissions.learn(work.key, permit)
+            return Settled(learned.outcome, learned, decided=True, of_host=True)
         settled = await self._settle(work, permit, blame)
         settled.outcome = self._masked(settled.outcome)
         if isinstance(settled.result, Outcome):
@@ -76,7 +98,9 @@ class JobHandler:
     def _masked(self, outcome: Outcome) -> Outcome:
         return replace(outcome, detail=self._functions.mask(outcome.detail)) if outcome.detail else outcome
 
-    async def _settle(self, work: QueuedRequest, permit: Permit, blame: Blame) -> Settled[Understood | Outcome | End]:
+    async def _settle(
+        self, work: QueuedRequest, permit: Permit, blame: Blame
+    ) -> Settled[Understood | Outcome | End | RobotsAnswer]:
         key, stored = f"{work.id} {work.url}", unpack(work.data)
         request = Request(
             work.url,
@@ -97,8 +121,8 @@ class JobHandler:
             return Settled(Outcome(Code.PARSE_ERROR, detail=said))
         try:
             fetched = await self._fetch(task, permit, self._judging(key, request))
-            if str(work.id) in self._strays:
-                return Settled(fetched.outcome, End.LEFT_OUT)
+            if (end := self._strays.get(str(work.id))) is not None:
+                return Settled(fetched.outcome, end)
             if fetched.outcome.code is Code.NOT_MODIFIED:
                 return Settled(
                     replace(fetched.outcome, code=Code.HTTP_ERROR, detail="304 Not Modified: it has no body")
@@ -110,7 +134,7 @@ class JobHandler:
             return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
         finally:
             self._reading.discard(work.id)
-            self._strays.discard(str(work.id))
+            self._strays.pop(str(work.id), None)
             self._memory.release(str(work.id))
 
     async def _fetch(self, task: Task, permit: Permit, read: Read | None) -> Fetched | Answered:
@@ -121,8 +145,10 @@ class JobHandler:
             self._stop()
         return answered
 
-    def received(self, work: QueuedRequest) -> int | None:
+    def received(self, work: QueuedRequest | RobotsWork) -> int | None:
         """Bytes of the answer so far; None while it is read, which sends nothing."""
+        if isinstance(work, RobotsWork):
+            return self._memory.held(work.url)
         return None if work.id in self._reading else self._memory.held(str(work.id))
 
     def _judging(self, key: str, request: Request) -> Read | None:
@@ -143,7 +169,10 @@ class JobHandler:
     async def _understand(
         self, key: str, work: QueuedRequest, request: Request, stored: StoredRequest, raw: Reply
     ) -> Understood | Outcome:
-        reply = JobReply(raw, request, self._functions.arguments)
+        try:
+            reply = self._functions.reply_for(work.reader, raw, request)
+        except Mistake as mistake:
+            return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
         collected = Collected(self._functions, work, raw.url)
         following = self._functions.next_page(work, stored, reply)  # first: readers may change the document
         if isinstance(following, Outcome):

@@ -4,11 +4,12 @@ import heapq
 from dataclasses import dataclass, field
 
 from sanderling.engine.backlog import FEW, MOST_HELD, BacklogHost
+from sanderling.pages.hosts import RobotsHost
 from sanderling.stores.frontier_requests import QueuedRequest
 
 
 @dataclass(slots=True, eq=False)
-class JobHost(BacklogHost[QueuedRequest]):
+class JobHost(RobotsHost[QueuedRequest]):
     """What waits for one host: the highest priority first, and the first that was found of each."""
 
     on_disk_of: dict[int, int] = field(default_factory=dict)  # requests in the frontier, by priority; none are left out
@@ -62,6 +63,16 @@ class JobHost(BacklogHost[QueuedRequest]):
     def has_new(self) -> bool:
         """Whether something that was never put off is in memory."""
         return bool(self.in_line)
+
+    @property
+    def held(self) -> int:
+        """How many requests are in memory, without those in flight."""
+        return len(self.in_line) + len(self._later or ())
+
+    def drop(self) -> None:
+        """Forget what is in memory, and leave it to the next run."""
+        BacklogHost.drop(self)
+        self.in_line.clear()
 
     @property
     def is_short(self) -> bool:

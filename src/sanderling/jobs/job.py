@@ -1,8 +1,10 @@
 """Job: where to begin, how to ask and what an answer means. The engine does the rest."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
@@ -11,6 +13,8 @@ from sanderling.apis.answers import Answers
 from sanderling.apis.auth import Auth
 from sanderling.apis.paging import Paging
 from sanderling.ids import HostError, normalise
+from sanderling.jobs.page import Page
+from sanderling.jobs.patterns import UrlPattern
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import Request
 from sanderling.outcome import Code, Outcome
@@ -29,10 +33,11 @@ class JobError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A function that reads replies, and the type that its records must have."""
+    """A function that reads replies, the type that its records must have, and which pages it reads."""
 
-    function: Callable[[JobReply], Any]
+    function: Callable[..., Any]
     record: Any = None
+    pattern: UrlPattern | None = None
 
 
 class JobOptions(TypedDict, total=False):
@@ -48,7 +53,9 @@ class JobOptions(TypedDict, total=False):
 
 
 class Job:
-    """What to collect. Functions are added with `read`, `before` and `after`."""
+    """What to collect. Functions are added with `page`, `read`, `each`, `before` and `after`."""
+
+    drop = object()  # what a function of `each` returns for a record that is not to be kept
 
     def __init__(
         self,
@@ -78,6 +85,7 @@ class Job:
         self.arguments = dict(options.get("arguments", {}))
         self.key = options.get("key")
         self.readers: dict[str, Reader] = {}
+        self.each_record: list[Callable[[Any], Any]] = []
         self.before_each: list[Callable[[Request], Any]] = []
         self.after_each: list[Callable[[JobReply], Any]] = []
         self._first = read
@@ -105,11 +113,50 @@ class Job:
             return lambda given: self._add_reader(given, record)
         return self._add_reader(function, record)
 
-    def _add_reader(self, function: F, record: Any) -> F:  # noqa: ANN401 - a type
+    def page(self, pattern: str, /, *, record: Any = None) -> Callable[[F], F]:  # noqa: ANN401 - a type
+        """Add a page function: it is given each `Page` whose address fits, and yields records, links and requests.
+
+        A job with page functions obeys robots.txt.
+        """
+        try:
+            found = UrlPattern(pattern)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise JobError(f"{self.name}: {error}") from None
+
+        def add(function: F) -> F:
+            try:
+                inspect.signature(function).bind(None, **dict.fromkeys(found.names))
+            except TypeError as error:
+                names = ", ".join(("page", *found.names))
+                wanted = f"{function.__name__}({names})"
+                raise JobError(f"{function.__name__} reads {pattern}, expected {wanted}: {error}") from None
+
+            @wraps(function)
+            def read_page(page: Page) -> Any:  # noqa: ANN401 - whatever it returns
+                return function(page, **page.captures)
+
+            self._add_reader(read_page, record, found)
+            return function
+
+        return add
+
+    def _add_reader(self, function: F, record: Any, pattern: UrlPattern | None = None) -> F:  # noqa: ANN401 - a type
         name = function.__name__
         if name in self.readers:
             raise JobError(f"{self.name} has two readers called {name}, expected one name for each")
-        self.readers[name] = Reader(function, record)
+        self.readers[name] = Reader(function, record, pattern)
+        return function
+
+    @property
+    def patterns(self) -> dict[str, UrlPattern]:
+        """The page functions by name, with the pages that each reads; the first that fits a page is its own."""
+        return {name: reader.pattern for name, reader in self.readers.items() if reader.pattern is not None}
+
+    def each(self, function: F) -> F:
+        """Add a function that is given each record: it changes it, returns another one, or returns `job.drop`."""
+        if inspect.iscoroutinefunction(function):
+            raise JobError(f"{function.__name__} is async, expected a plain function for each record")
+        self.each_record.append(function)
         return function
 
     def before(self, function: F) -> F:
@@ -141,7 +188,7 @@ class Job:
     def first_reader(self) -> str:
         """The reader of what `start` brings. Raises JobError if there is none."""
         if not self.readers:
-            raise JobError(f"{self.name} has no reader; expected a function with @job.read")
+            raise JobError(f"{self.name} has no reader; expected a function with @job.page(…) or @job.read")
         first = next(iter(self.readers)) if self._first is None else self._first
         if first not in self.readers:
             raise JobError(f"read of {self.name} is {first!r}, expected one of its readers: {', '.join(self.readers)}")

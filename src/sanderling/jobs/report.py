@@ -37,6 +37,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     hosts: int
     gone: dict[str, int]  # requests that wait for a reader that the job has not any more, by its name
     over_budget: bool  # as much was asked for as may be
+    passed_over: int = 0  # links that lead to no page of the job, in this run
 
     def explain_gone(self) -> tuple[str, ...]:
         """Say which readers are gone, and how many requests wait for each."""
@@ -48,7 +49,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = True) -> Report[JobFacts]:
     """Report a run after so many seconds; `top` hosts at most, those asked most first."""
-    decided = {end.name.lower(): run.counts[end] for end in (End.FETCHED, End.FAILED, End.LEFT_OUT)}
+    decided = {end.name.lower(): run.counts[end] for end in (End.FETCHED, End.FAILED, End.LEFT_OUT, End.REFUSED)}
     source, job = run.source, run.job
     facts = JobFacts(
         name=job.name,
@@ -64,6 +65,7 @@ def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = 
         gone=largest(source.gone),
         over_budget=(job.max_requests is not None and run.requests >= job.max_requests)
         or (job.max_records is not None and run.records >= job.max_records),
+        passed_over=run.functions.passed_over.total(),
     )
     hosts = partial(backlog_host, source.hosts)
     return report_job(facts, standing_of(run.engine, run.limiter, seconds, hosts, top=top, running=running))

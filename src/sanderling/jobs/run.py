@@ -1,11 +1,15 @@
 """One run of one job in one folder: the engine, with what is special about jobs."""
 
-from sanderling.apis.auth import Login, OAuth2
+from dataclasses import replace
+
+from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
 from sanderling.crawls.run import FrontierRun
+from sanderling.crawls.session import CrawlSession
 from sanderling.crawls.sink import LedgerSink
 from sanderling.crawls.source import LedgerWriter
+from sanderling.crawls.stored_replies import StoredReplies
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
@@ -18,20 +22,24 @@ from sanderling.ids import host_of
 from sanderling.jobs.calls import CallWatch, Mistake, Unwatched, UserFunction
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.functions import JobFunctions
-from sanderling.jobs.handler import JobHandler, ScopedSender
+from sanderling.jobs.handler import JobHandler, Result, ScopedSender
 from sanderling.jobs.hosts import JobHost
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.request import Request
-from sanderling.jobs.source import JobSource, Spent, ended
+from sanderling.jobs.source import JobBudget, JobSource, ended
 from sanderling.jobs.watchdog import read_stuck, write_stuck
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
-from sanderling.stores.frontier_requests import FoundRequest
+from sanderling.pages.hosts import RobotsWork
+from sanderling.pages.permissions import Permissions
+from sanderling.pages.robots import LONGEST_DELAY
+from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.token_file import FILE as TOKENS
 from sanderling.stores.token_file import TokenFile
 
 START = "start"  # what the watchdog knows the function by that says where to begin
+ROBOTS_HELD = 16 * 2**20  # bytes of rules of robots.txt in memory
 BATCH = 5000  # requests that a job starts with, written at once
 
 
@@ -53,22 +61,36 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self._watch = watch or Unwatched()
         self._first_reader = job.first_reader
         ledger, limiter, memory = folder.ledger, transport.limiter, transport.memory
-        self._spent = Spent(ledger.meta.requests, ledger.meta.records)
         self._scope = scope = frozenset(hosts_of(job))
+        # Pages that were kept are asked of nobody.
+        obeys = bool(job.patterns) and not isinstance(transport.http, StoredReplies)
+        self._budget = JobBudget(job, scope, obeys, ledger.meta.requests, ledger.meta.records)
         self._credentials = make_credentials(job, folder, scope, clock, memory)
-        self._functions = JobFunctions(job, folder.arguments, self._credentials, self._watch)
-        writer: LedgerWriter = Writer(LedgerSink(folder, executor), lambda: self._spent.requests, clock)
+        self.functions = JobFunctions(job, folder.arguments, self._credentials, self._watch, scope)
+        session = CrawlSession(folder.path, transport.hosts, clock)
+        writer: LedgerWriter = Writer(
+            LedgerSink(folder, executor, session=session), lambda: self._budget.requests, clock
+        )
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
-        source = JobSource(writer, loader, job, scope, self._spent, rules.patience)
-        tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
-        within = ScopedSender(transport.http, scope | tokens, self._spent)
+        if obeys:
+            rules = replace(rules, longest_pace=max(rules.longest_pace, LONGEST_DELAY))
+        # Wherever robots.txt is: a redirect of it is followed, and it is no request of the job's budget.
+        follower = Fetcher(session.sender(transport.http), limiter, clock=clock, job=job.name, retry=False)
+        permissions = Permissions(follower, ledger, executor, memory, clock, ROBOTS_HELD)
+        source = JobSource(writer, loader, self._budget, permissions, limiter, rules)
+        tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login | FormLogin) else set()
+        obeyed = permissions if obeys else None
+        within = ScopedSender(transport.http, scope | tokens, self._budget, obeyed)
+        http = session.sender(within)
         # Each try is one request: when the next is due, the engine says.
         if transport.cache is None:
-            fetcher = Fetcher(within, limiter, clock=clock, job=job.name, retry=False)
+            fetcher = Fetcher(http, limiter, clock=clock, job=job.name, retry=False)
         else:
-            fetcher = CachingFetcher(within, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
-        handler = JobHandler(fetcher, within.strays, self._functions, memory, clock, self.stop)
-        engine = Engine(source, handler, writer, limiter, clock, rules)
+            fetcher = CachingFetcher(http, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
+        handler = JobHandler(fetcher, within, self.functions, memory, clock, self.stop)
+        engine: Engine[JobHost, QueuedRequest | RobotsWork, Result] = Engine(
+            source, handler, writer, limiter, clock, rules
+        )
         super().__init__(folder, source, engine, loader, limiter, clock)
 
     async def run(self) -> bool:
@@ -116,7 +138,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         found: list[FoundRequest] = []
 
         def take(given: object) -> None:
-            found.append(self._first(given))
+            found.extend(self._first(given))
             if len(found) >= BATCH:
                 self.folder.commit([], found)
                 found.clear()
@@ -125,26 +147,27 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         try:
             await start_function(self.job, self._watch).each(START, take, self.folder.arguments)
         except Mistake as mistake:
-            raise JobError(self._functions.mask(f"start of {self.job.name}: {mistake}")) from None
+            raise JobError(self.functions.mask(f"start of {self.job.name}: {mistake}")) from None
         self.folder.commit([], found)
         self.folder.ledger.note(begun=True)
 
-    def _first(self, given: object) -> FoundRequest:
+    def _first(self, given: object) -> list[FoundRequest]:
         if isinstance(given, str):
             given = Request(given)
         if not isinstance(given, Request):
             raise Mistake(f"start brought {given!r:.60}, expected an address or a Request")
-        return self._functions.to_found(given, None, self._first_reader, 0, starts=True)
+        found = self.functions.to_found(given, None, self._first_reader, 0, starts=True)
+        return [] if found is None else [found]
 
     @property
     def requests(self) -> int:
         """Requests that were sent, in all runs."""
-        return self._spent.requests
+        return self._budget.requests
 
     @property
     def records(self) -> int:
         """Records that were kept, in all runs."""
-        return self._spent.records
+        return self._budget.records
 
 
 def make_credentials(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sanderling.clock import SystemClock
 from sanderling.crawls.run import http_rules, run_to_end
+from sanderling.crawls.session import HostPatterns, caps_of, host_table
 from sanderling.engine.rules import EngineRules
 from sanderling.executor import Executor
 from sanderling.fetch.transport import connections_for, make_transport
@@ -41,16 +42,19 @@ async def run_job(  # noqa: PLR0913 - the flags of the command
     patience: float = 600.0,
     contact: str | None = None,
     private: bool = False,
+    hosts: HostPatterns | None = None,
 ) -> JobResult:
     """Run a job into a folder, or go on with it there, until all that it found has its end.
 
-    Whoever is cancelled or killed loses nothing: called again, it goes on where it was. Raises JobError for a job that
-    is not as it should be, FolderError if the folder is not to be had.
+    Whoever is cancelled or killed loses nothing: called again, it goes on where it was. `hosts` is what is set for
+    some, by pattern: `{"*.example.org": HostSettings(...)}`. Raises JobError for a job that is not as it should be,
+    FolderError if the folder is not to be had.
     """
     clock, path = SystemClock(), Path(folder)
     most = rps or job.rps or RPS
-    limiter = Limiter(LimiterRules(pace=PaceRules.up_to(most)))
-    transport = make_transport(http_rules(most, contact, MOST_RAW, MOST_DECODED), limiter, BODIES, private=private)
+    limiter = Limiter(LimiterRules(pace=PaceRules.up_to(most), caps=caps_of(hosts or {})))
+    asking = http_rules(most, contact, MOST_RAW, MOST_DECODED, host_table(hosts or {}))
+    transport = make_transport(asking, limiter, BODIES, private=private)
     rules = EngineRules(per_host=connections_for(most), patience=patience)
     held = JobFolder.open(path, job, job.arguments_with(arguments or {}), hosts_of(job), clock.wall())
 

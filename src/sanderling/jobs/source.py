@@ -5,12 +5,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sanderling.crawls.source import FrontierSource, LedgerWriter
+from sanderling.crawls.source import LedgerWriter
 from sanderling.engine.backlog import Loader
 from sanderling.engine.ports import Settled
+from sanderling.engine.rules import EngineRules
 from sanderling.jobs.hosts import JobHost
 from sanderling.jobs.job import Job
+from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
+from sanderling.pages.hosts import RobotsWork
+from sanderling.pages.permissions import Permissions, RobotsAnswer
+from sanderling.pages.robots_source import RobotsSource
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest
 from sanderling.stores.frontier_rows import End
 
@@ -25,11 +30,19 @@ class Understood(NamedTuple):
 
 
 @dataclass(slots=True)
-class Spent:
-    """What a job has used up, in all of its runs."""
+class JobBudget:
+    """What a job may ask for, and what it has used up of that in all of its runs."""
 
+    job: Job
+    hosts: frozenset[str]  # that may be asked
+    obeys_robots: bool = False
     requests: int = 0  # that were sent
     records: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many records as were wanted."""
+        return self.job.max_records is not None and self.records >= self.job.max_records
 
 
 def out_of_scope(host: str, hosts: Collection[str]) -> str:
@@ -37,58 +50,55 @@ def out_of_scope(host: str, hosts: Collection[str]) -> str:
     return f"{host} is out of scope; hosts of the job: {', '.join(sorted(hosts)[:5])}"
 
 
-class JobSource(FrontierSource[JobHost, QueuedRequest, QueuedRequest]):
+class JobSource(RobotsSource[JobHost, QueuedRequest]):
     """Hosts with the requests that wait for them, and how many came to which end."""
 
     def __init__(
         self,
         writer: LedgerWriter,
         loader: Loader[JobHost],
-        job: Job,
-        scope: Collection[str],
-        spent: Spent,
-        patience: float,
+        budget: JobBudget,
+        permissions: Permissions,
+        limiter: Limiter,
+        rules: EngineRules,
     ) -> None:
-        super().__init__(writer, loader, JobHost, patience)
-        self.spent = spent
+        super().__init__(writer, loader, JobHost, permissions, limiter, rules)
+        self.budget = budget
         self.gone: Counter[str] = Counter()  # requests that wait for a reader that the job has not any more
-        self._job = job
-        self._scope = scope  # the hosts that may be asked
 
     # What is next.
 
     def enough(self, inflight: int) -> bool:
         """Whether the budget is spent, once those in flight are answered."""
-        most = self._job.max_requests
-        return self.is_full or (most is not None and self.spent.requests + inflight >= most)
+        most = self.budget.job.max_requests
+        return self.budget.is_full or (most is not None and self.budget.requests + inflight >= most)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many records as were wanted."""
-        return self._job.max_records is not None and self.spent.records >= self._job.max_records
-
-    def check(self, host: JobHost, queued: QueuedRequest, now: float) -> QueuedRequest | None:
+    def check(self, host: JobHost, queued: QueuedRequest, now: float) -> QueuedRequest | RobotsWork | None:
         """The request if it may be sent; if not, it waits or has its end."""
-        del now
-        if queued.reader not in self._job.readers:
+        if queued.reader not in self.budget.job.readers:
             self.gone[queued.reader] += 1
             self.withhold(host)
             return None
-        if host.name not in self._scope:
-            why = out_of_scope(host.name, self._scope)
+        if host.name not in self.budget.hosts:
+            why = out_of_scope(host.name, self.budget.hosts)
             self.end(host, queued, Outcome(Code.REFUSED, detail=why), End.LEFT_OUT, requests=0)
             return None
-        return queued
+        return self.check_robots(host, queued, now) if self.budget.obeys_robots else queued
 
     # What became of it.
 
     def settled(
-        self, host: JobHost, work: QueuedRequest, settled: Settled[Understood | Outcome | End], now: float
+        self,
+        host: JobHost,
+        work: QueuedRequest | RobotsWork,
+        settled: Settled[Understood | Outcome | End | RobotsAnswer],
+        now: float,
     ) -> None:
-        """The host answered."""
-        del now
+        """The host answered, or robots.txt was asked for."""
         result = settled.result
-        if isinstance(result, Understood):
+        if isinstance(work, RobotsWork):
+            self.learned(host, work.key, settled.outcome, result, now)
+        elif isinstance(result, Understood):
             self._keep(host, work, settled.outcome, result, settled.size)
         else:
             outcome = result if isinstance(result, Outcome) else settled.outcome
@@ -96,11 +106,11 @@ class JobSource(FrontierSource[JobHost, QueuedRequest, QueuedRequest]):
             self.end(host, work, outcome, end, requests=host.failures(work.key) + 1)
 
     def _keep(self, host: JobHost, work: QueuedRequest, outcome: Outcome, read: Understood, size: int) -> None:
-        if self.is_full:  # since it was sent: it is asked for again by a run that may have more
+        if self.budget.is_full:  # since it was sent: it is asked for again by a run that may have more
             host.put_back(work)
             return
         self.bytes += size
-        self.spent.records += len(read.records)
+        self.budget.records += len(read.records)
         self.add(
             host,
             ended(work, outcome, End.FETCHED, records=read.records, found=read.found),

@@ -13,7 +13,7 @@ from sanderling.limit.gate import Gate, GateRules
 from sanderling.limit.lane import Permit
 from sanderling.limit.pace import Cap
 from sanderling.limit.rules import STRATEGIES, LimiterRules
-from sanderling.limit.sharing import EACH, SCOPES, Scope
+from sanderling.limit.sharing import EACH, SCOPES, Scope, patterns_of
 from sanderling.limit.shelves import Shelves
 from sanderling.limit.tombstones import Tombstone, Tombstones
 
@@ -57,6 +57,7 @@ class Registry:
         self._gate_rules = {key: _gate_rules(rules, key, rng) for key in ("host", *SCOPES, *rules.scopes)}
         self._tombstones = Tombstones(LET_GO * rules.hosts)
         self._caps: Shelves[Cap] = Shelves(LET_GO * rules.hosts)  # they outlive their gates
+        self._set_caps = {pattern: Cap(rps, f"set for {pattern}") for pattern, rps in rules.caps.items()}
         self._round: deque[Gate] = deque()  # each gate once; the first are the next to be looked at
         self.busiest, self.busiest_scopes = Census(self.gates), Census(self.scopes)
         self.rejected = 0  # refusals ever met
@@ -149,8 +150,11 @@ class Registry:
     def _rules_of(self, key: str, kind: str) -> GateRules:
         if kind != "host":
             return self._gate_rules.get(key) or self._gate_rules.get(f"{kind}/{EACH}") or self._gate_rules[kind]
-        rules, cap = self._gate_rules[kind], self._caps.get(key)
-        return rules if cap is None else rules.under(cap)
+        asked, patterns = self._caps.get(key), patterns_of(key) if self._set_caps else ()
+        chosen = next((self._set_caps[each] for each in patterns if each in self._set_caps), None)
+        caps = [cap for cap in (asked, chosen) if cap is not None]
+        rules = self._gate_rules[kind]
+        return rules.under(min(caps, key=lambda cap: cap.rps)) if caps else rules
 
     def _among(self, key: str) -> dict[str, Gate]:
         return self.scopes if "/" in key else self.gates

@@ -12,7 +12,7 @@ from sanderling.limit.breaker import BreakerRules
 from sanderling.limit.budget import BudgetRules
 from sanderling.limit.contract import Contract
 from sanderling.limit.governor import Governor
-from sanderling.limit.pace import PaceRules
+from sanderling.limit.pace import Cap, PaceRules
 from sanderling.limit.sharing import SCOPES, Shared, Sharing
 from sanderling.limit.strategy import MakeStrategy
 
@@ -33,6 +33,7 @@ class LimiterRules:
     scopes: Mapping[str, PaceRules] = field(default_factory=dict)
     shared: tuple[Shared, ...] = ()  # what hosts share, so that every request to them draws on it
     costs: Mapping[str, float] = field(default_factory=dict)  # requests that one counts for: {"a.example/search": 2}
+    caps: Mapping[str, float] = field(default_factory=dict)  # requests a second at most: {"*.example.org": 0.5}
     idle: float = 120.0  # seconds after which a host that nobody asks is let go
     hosts: int = 100_000  # at most; idle ones go earlier when it gets tight
     lease: float = 11.0  # seconds a probe may take: a client waits for its answer for 10, and a little
@@ -61,4 +62,6 @@ class LimiterRules:
             raise ValueError(f"hosts is {self.hosts}; there must be room for at least one")
         if unknown := {key for key in self.scopes if key.partition("/")[0] not in SCOPES}:
             raise ValueError(f"rules for scopes {sorted(unknown)}; there are {', '.join(SCOPES)}")
+        for pattern, rps in self.caps.items():
+            Cap(rps, pattern)  # which says what is wrong with it
         Sharing(self.shared, self.costs, 1)  # which says what is wrong with them

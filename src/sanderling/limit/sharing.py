@@ -54,7 +54,7 @@ class Shared:
         if bool(self.hosts) is not (self.kind == "credential"):
             expected = "hosts, as in api.example.org" if self.kind == "credential" else "none: its name says which"
             raise ValueError(f"found {'no ' * (not self.hosts)}hosts of {self.kind} {self.name}, expected {expected}")
-        object.__setattr__(self, "hosts", tuple(_pattern(host) for host in self.hosts))
+        object.__setattr__(self, "hosts", tuple(host_pattern(host) for host in self.hosts))
         object.__setattr__(self, "name", _name(self.kind, self.name))
 
 
@@ -127,6 +127,15 @@ def _literal(host: str) -> str:
         return ""
 
 
+def patterns_of(host: str) -> list[str]:
+    """All patterns that name a host, the one that names fewest hosts first, and `*` last."""
+    found, above = [host], host
+    while above:
+        found.append(f"*.{above}")
+        above = above.partition(".")[2]
+    return [*found, EACH]
+
+
 def matches(host: str, patterns: Sequence[str]) -> bool:
     """Whether one of the patterns, such as `*.example.org`, names the host."""
     if host in patterns:
@@ -139,7 +148,7 @@ def matches(host: str, patterns: Sequence[str]) -> bool:
     return False
 
 
-def _pattern(text: str) -> str:
+def host_pattern(text: str) -> str:
     """A host, or `*.` and one, in its one spelling. Raises ValueError."""
     star, name = ("*.", text[2:]) if text.startswith("*.") else ("", text)
     try:
@@ -152,7 +161,7 @@ def _name(kind: str, name: str) -> str:
     if name == EACH and kind != "credential":
         return name
     if kind == "domain":
-        return _pattern(name.removeprefix("*.")).partition(":")[0]
+        return host_pattern(name.removeprefix("*.")).partition(":")[0]
     if kind == "ip":
         try:
             return str(ip_address(name))
@@ -171,7 +180,7 @@ def _target(pattern: str) -> tuple[str, re.Pattern[str]]:
     host, slash, path = pattern.partition("/")
     parts = (slash + path).removesuffix("$").split("*")
     end = r"\Z" if pattern.endswith("$") else ""
-    return _pattern(host), re.compile(".*?".join(map(re.escape, parts)) + end, re.DOTALL)
+    return host_pattern(host), re.compile(".*?".join(map(re.escape, parts)) + end, re.DOTALL)
 
 
 def _cost(pattern: str, cost: float) -> float:

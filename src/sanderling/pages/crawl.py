@@ -1,11 +1,13 @@
 """One crawl of one folder: the engine, with what is special about documents."""
 
 from collections.abc import Coroutine
+from math import inf
 from typing import Any
 
 from sanderling.clock import Clock
 from sanderling.crawls.folder import failed_line
 from sanderling.crawls.run import FrontierRun
+from sanderling.crawls.session import CrawlSession, Logins
 from sanderling.crawls.sink import LedgerSink
 from sanderling.crawls.source import LedgerWriter
 from sanderling.engine.backlog import Loader
@@ -46,13 +48,15 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         hand_over: HandOver[bytes] | None = None,
     ) -> None:
         """The executor does blocking work in order and one at a time; `hand_over` gets all that ended."""
-        http = transport.http if rules.leave_out is None else rules.leave_out.before(transport.http)
+        http: Sends = transport.http if rules.leave_out is None else rules.leave_out.before(transport.http)
         limiter, memory, ledger = transport.limiter, transport.memory, folder.ledger
         self.rules = rules
         self._executor = executor
         self._hand_over = hand_over
         self._visiting = folder.visiting if rules.visits is not None else None
-        self._sink = LedgerSink(folder, executor, hand_over, _row)
+        session = CrawlSession(folder.path, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
+        http = session.sender(http)
+        self._sink = LedgerSink(folder, executor, hand_over, _row, session)
         writer: LedgerWriter = Writer(self._sink, lambda: None, clock, None if hand_over is None else GATHER)
         self._discovery = LinkDiscovery(folder, executor, writer.find)
         # Each try is one request: when the next is due, the engine says.
@@ -62,7 +66,8 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
         source.visiting = self._visiting is not None
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
-        handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
+        self._logins = Logins(rules.hosts, once, follower, memory, clock, self.stop)
+        handler = PageHandler(self._logins, self.permissions, self._discovery, memory, executor, clock)
         if transport.renderer is not None:
             handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
@@ -71,19 +76,29 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         super().__init__(folder, source, engine, loader, limiter, clock)
 
     async def run(self) -> bool:
-        """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete."""
+        """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete.
+
+        Raises LoginError if a host does not let us in.
+        """
         ledger, source = self.folder.ledger, self.source
         if self.folder.state is not FolderState.RESUMED:
             for url in self.folder.plan.seeds:
                 self._discovery.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
-        await self.ask_for(ledger.waiting(), *self._beside())
+        first = ledger.waiting_hosts(0, source.most_hosts, inf)
+        source.waiting = ledger.counts()[End.WAITING] - sum(each.waiting for each in first)
+        source.unread = source.waiting > 0
+        after = first[-1].id if source.unread else 0
+        try:
+            await self.ask_for({each.name: each.waiting for each in first}, self._read_hosts(after), *self._beside())
+        finally:
+            await self._logins.close()
         self.counts.subtract(self._sink.unhanded)
         left = source.enough(0) and not self.engine.stopped
         if left:
             self.counts[End.LEFT] += await self._executor(ledger.leave)
-        unasked = source.set_aside or source.found_late or self._sink.unhanded
+        unasked = source.set_aside or source.found_late or source.unread or self._sink.unhanded
         # Whoever visits pages goes on until somebody stops it.
         ended = not self.engine.stopped or (self._visiting is not None and not self.waiting)
         return (left or ended) and not unasked
@@ -99,6 +114,24 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
             if self.source.waiting < AT_ONCE:
                 due = await self._executor(visiting.take, self.clock.wall())
                 self.engine.wake([self.source.visit(each) for each in due])
+
+    async def _read_hosts(self, after: int) -> None:
+        """Bring hosts from disk that did not fit into memory, whenever there is room, round after round."""
+        source, read, met = self.source, self.folder.ledger.waiting_hosts, 0
+        while True:
+            await source.room.wait()
+            if source.unread and (most := source.free_hosts()):
+                found = await self._executor(read, after, most, self.clock.wall())
+                new = source.read_hosts(found)
+                met += len(new)
+                after = found[-1].id if len(found) == most else 0
+                if not after:
+                    source.unread = bool(met or source.passed_over)
+                    met, source.passed_over = 0, False
+                self.engine.wake(new)
+            if not source.unread or source.free_hosts() < source.enough_room:
+                source.room.clear()
+                self.engine.pump()  # it may be done
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sanderling.clock import SystemClock
 from sanderling.crawls.run import http_rules, run_to_end
+from sanderling.crawls.session import HostPatterns, caps_of, host_table
 from sanderling.engine.handover import HandOver
 from sanderling.executor import Executor
 from sanderling.fetch.transport import connections_for, make_transport
@@ -42,6 +43,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     rps: float = 8.0,
     contact: str | None = None,
     private: bool = False,
+    hosts: HostPatterns | None = None,
     keep: Keep | None = None,
     hand_over: HandOver[bytes] | None = None,
 ) -> CrawlResult:
@@ -49,16 +51,19 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
 
     Whoever is cancelled or killed loses nothing: called again, it goes on where it was, and, once all is done, fetches
     what has changed since. With `keep`, pages are kept as they came, too: in files or in a WARC. All rows also go to
-    `hand_over`, before the folder takes note of them, such as those of `hand_to_events`. Raises ValueError for what is
-    no address, FolderError if the folder is not to be had.
+    `hand_over`, before the folder takes note of them, such as those of `hand_to_events`. `hosts` is what is set for
+    some, by pattern: `{"*.example.org": HostSettings(...)}`. Raises ValueError for what is no address, FolderError if
+    the folder is not to be had, LoginError if we are not let in.
     """
     clock, path = SystemClock(), Path(folder)
     plan = CrawlPlan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth, keep)
     if not plan.seeds:
         raise ValueError("no addresses; expected one to begin with")
-    limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps)))
-    transport = make_transport(http_rules(rps, contact, MOST_RAW, MOST_DECODED), limiter, BODIES, private=private)
-    rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages)
+    hosts = hosts or {}
+    limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps), caps=caps_of(hosts)))
+    asking = http_rules(rps, contact, MOST_RAW, MOST_DECODED, host_table(hosts))
+    transport = make_transport(asking, limiter, BODIES, private=private)
+    rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages, hosts=hosts)
     held = CrawlFolder.open(path, plan, resume=False, wall=clock.wall())
 
     def make(executor: Executor) -> Crawl:

@@ -46,8 +46,7 @@ _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]{1,40})", re.IGNORECASE)
 
 def extract(body: bytes, *, content_type: str, url: str, language: str | None = None) -> ExtractedPage:
     """Read a page that was fetched from `url`; `language` is what Content-Language says."""
-    hint = _CHARSET.search(content_type)
-    charset = hint[1] if hint else None
+    charset = charset_in(content_type)
     kind = kind_of(content_type, body)
     if kind is ContentKind.HTML:
         return _extract_html(body, charset, url, language)
@@ -56,6 +55,12 @@ def extract(body: bytes, *, content_type: str, url: str, language: str | None = 
     text, charset = decode(body, charset)
     spoken = languages.tag(language) or (languages.detect(text) if kind is ContentKind.TEXT else None)
     return ExtractedPage(None, None, {}, spoken, text, (), charset)
+
+
+def charset_in(content_type: str) -> str | None:
+    """The charset that a Content-Type names."""
+    hint = _CHARSET.search(content_type)
+    return hint[1] if hint else None
 
 
 def _extract_html(body: bytes, charset: str | None, url: str, language: str | None) -> ExtractedPage:

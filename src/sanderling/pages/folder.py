@@ -100,7 +100,7 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
     def holds_earlier(self, url: str) -> bool:
-        """Whether a 304 would do: to pages that were visited; with an archive, only if it has that of an earlier crawl."""
+        """Whether a 304 would do: of pages that are visited; with an archive, if it has that of an earlier crawl."""
         before = self.crawl > 1 or self.ledger.meta.visited
         return before and (self.rows.archive is None or self.rows.archive.earlier(url) is not None)
 

@@ -1,9 +1,11 @@
 """Asks for one URL of a host, or for its robots.txt, and understands the answer. Nothing here decides when."""
 
+from sanderling.apis.credentials import Answered
 from sanderling.clock import Clock
+from sanderling.crawls.session import Logins
 from sanderling.engine.ports import Settled
 from sanderling.executor import Executor
-from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher, moves
+from sanderling.fetch.attempts import MOST_HOPS, Fetched, moves
 from sanderling.fetch.render import RenderError
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
@@ -29,7 +31,7 @@ class PageHandler:
 
     def __init__(
         self,
-        fetcher: Fetcher,
+        fetcher: Logins,
         permissions: Permissions,
         discovery: LinkDiscovery,
         memory: Memory,
@@ -107,18 +109,24 @@ class PageHandler:
             self._rendered.discard(queued.url)
         return await self._executor(record.read_rendered, queued, outcome, rendered, self._clock.wall())
 
-    async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched:
+    async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched | Answered:
         # A 304 is of use to an archive only if that holds what has not changed.
         headers = record.conditions(queued) if self._discovery.folder.holds_earlier(queued.url) else ()
-        fetched = await self._fetcher.fetch(Task(queued.url, headers=headers, blame=blame), permit)
+        task = Task(queued.url, headers=headers, blame=blame)
         for _ in range(MOST_HOPS):
-            if (same := self._with_session(queued, fetched.reply)) is None:
+            before = self._fetcher.cookies_for(task)
+            fetched = await self._fetcher.fetch(task, permit)
+            changed = fetched.reply is not None and before != self._fetcher.cookies_for(task)
+            if (same := self._leads_back(queued, fetched.reply, changed=changed)) is None:
                 break
-            fetched = await self._fetcher.fetch(Task(same, blame=blame), permit)
+            task = Task(same, blame=blame)
         return fetched
 
-    def _with_session(self, queued: QueuedUrl, reply: Reply | None) -> str | None:
-        """Where the reply leads, if that is this very URL with a session in it: as a URL of its own it were a loop."""
-        same = None if reply is None else record.respelled(queued, reply)
+    def _leads_back(self, queued: QueuedUrl, reply: Reply | None, *, changed: bool) -> str | None:
+        """Where the reply leads, if that is this very URL, with a session in it or with a cookie that has `changed`.
+
+        As a URL of its own it were a loop.
+        """
+        same = None if reply is None else record.respelled(queued, reply, itself=changed)
         known = None if same is None else self._permissions.known(origin_of(queued.url))
         return same if same is None or known is None or known.allows(same) else None

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sanderling.engine.backlog import BacklogHost
+from sanderling.engine.backlog import BacklogHost, Q
+from sanderling.engine.rules import EngineRules
 from sanderling.outcome import Outcome
-from sanderling.pages.rules import CrawlRules
 from sanderling.stores.frontier_rows import QueuedUrl
 
 
@@ -29,15 +29,15 @@ class Shut(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class PageHost(BacklogHost[QueuedUrl]):
-    """What waits for one host; `withheld` are URLs whose origin's robots.txt was unavailable for too long."""
+class RobotsHost(BacklogHost[Q]):
+    """What waits for one host; `withheld` are items whose origin's robots.txt was unavailable for too long."""
 
     learning: bool = False  # whether its robots.txt is being asked for: nothing else is meanwhile
     heeded: tuple[str, ...] = ()  # schemes whose robots.txt was taken notice of: its delay, and its sitemaps
     shut: dict[str, Shut] | None = None  # by origin
     forbidden: Outcome | None = None  # why our own guard lets nothing be asked there
 
-    def shut_out(self, origin: str, now: float, rules: CrawlRules) -> bool:
+    def shut_out(self, origin: str, now: float, rules: EngineRules) -> bool:
         """The origin's robots.txt is unavailable, so nothing of it may be asked for; whether that is for good.
 
         The longer it lasts, the later it is asked for again. The same host may be well under its other scheme.
@@ -64,3 +64,8 @@ class PageHost(BacklogHost[QueuedUrl]):
         """How long the URLs of an origin must wait, if they must."""
         shut = None if self.shut is None else self.shut.get(origin)
         return None if shut is None or (now >= shut.until and not shut.for_good) else shut
+
+
+@dataclass(slots=True, eq=False)
+class PageHost(RobotsHost[QueuedUrl]):
+    """What waits for one host of a crawl of pages."""

@@ -35,7 +35,7 @@ _RAW = "|".join(
     for name in ("script", "style", "textarea", "xmp", "noembed", "noframes")
 )
 # Every alternative ends at the latest with the page, so no start is tried twice. Groups: opened, attributes, closed.
-_TAG = re.compile(
+TAG = re.compile(
     rf"<(?:{_RAW}"
     rf"|([a-zA-Z][^{_S}/>]*+)({_ATTRIBUTES})>?"
     rf"|/([a-zA-Z][^{_S}/>]*+)[^>]*+>?"
@@ -72,7 +72,7 @@ _CHILDLESS = VOID | names("html head body")
 _CELLS = names("td th"), names("table")
 _ROWS = names("td th tr"), names("table")
 _PARTS = names("td th tr thead tbody tfoot caption"), names("table")
-_CLOSES = dict.fromkeys(BLOCKS, (names("p title"), _FENCES)) | {
+CLOSES = dict.fromkeys(BLOCKS, (names("p title"), _FENCES)) | {
     "li": (names("p li"), _FENCES | names("ul ol menu dir")),
     "dt": (names("p dt dd"), _FENCES | names("dl")),
     "dd": (names("p dt dd"), _FENCES | names("dl")),
@@ -87,7 +87,7 @@ _CLOSES = dict.fromkeys(BLOCKS, (names("p title"), _FENCES)) | {
 # What there is to know when a tag opens, in one place to look at.
 _NO_TRAITS = None, False, False
 _TRAITS = {
-    name: (_CLOSES.get(name), name in _ARRANGED, name in _CHILDLESS) for name in {*_CLOSES, *_ARRANGED, *_CHILDLESS}
+    name: (CLOSES.get(name), name in _ARRANGED, name in _CHILDLESS) for name in {*CLOSES, *_ARRANGED, *_CHILDLESS}
 }
 # What a closing tag does not reach past: cells stay in their table, blocks in their cell, and all else in its block.
 _WALLS = dict.fromkeys(BLOCKS, _FENCES) | dict.fromkeys(_PARTS[0] | _FENCES, names("table")) | {"table": names("")}
@@ -198,7 +198,7 @@ def parse(html: str) -> Markup:
     """Read `html`; anything is a page."""
     markup = Markup()
     events, around, open_ = markup.events, markup.around, markup.open
-    pieces = _TAG.split(html, MOST_TAGS)
+    pieces = TAG.split(html, MOST_TAGS)
     # Behind the last tag there is a text and no tag; after too many tags it is the rest of the page, unread.
     if len(pieces) < 4 * MOST_TAGS:
         pieces += [None, None, None]

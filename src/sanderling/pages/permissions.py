@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sanderling.clock import Clock
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
+from sanderling.fetch.guard import Refused
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
@@ -52,16 +53,24 @@ class Permissions:
         self._known[origin] = found
         return found[0]
 
-    async def learn(self, origin: str, permit: Permit) -> RobotsAnswer:
-        """Find out the rules of an origin. A permit that was not needed is given back."""
+    async def learn(self, origin: str, permit: Permit | None) -> RobotsAnswer:
+        """Find out the rules of an origin. A permit that was not needed is given back; without one, wait for leave."""
         kept = await self._executor(self._frontier.robots, origin)
         age = KEPT if kept is None else abs(self._clock.wall() - kept.fetched_at)  # the clock may have been set back
         if kept is not None and age < KEPT:
-            permit.release()
+            if permit is not None:
+                permit.release()
             return RobotsAnswer(self._hold(origin, await self._read(kept.status, kept.body), KEPT - age), NOT_ASKED)
         return await self._ask(origin, permit)
 
-    async def _ask(self, origin: str, permit: Permit) -> RobotsAnswer:
+    async def look_up(self, origin: str) -> Robots:
+        """The rules of an origin that a redirect leads to. Raises Refused where they are not available."""
+        answer = await self.learn(origin, None)
+        if answer.rules is None:
+            raise Refused(f"{origin}/{answer.outcome.detail}"[:200])
+        return answer.rules
+
+    async def _ask(self, origin: str, permit: Permit | None) -> RobotsAnswer:
         task = Task(f"{origin}/robots.txt", most=MOST, blame=Blame(origin, of_host=True))
         fetched = await self._fetcher.fetch(task, permit)
         outcome, status, body = fetched.outcome, 0, b""

@@ -84,13 +84,16 @@ class ReadPage(NamedTuple):
     sitemap: Sitemap | None
 
 
-def respelled(queued: QueuedUrl, reply: Reply) -> str | None:
-    """Where the reply leads, if that is this very URL with a session or the like in it, which we leave out of URLs."""
+def respelled(queued: QueuedUrl, reply: Reply, *, itself: bool = False) -> str | None:
+    """Where the reply leads, if that is this very URL with a session or the like in it, which we leave out of URLs.
+
+    With `itself`, also if it leads back to the URL as it is.
+    """
     if not moves(reply):
         return None
     try:
         target = urljoin(queued.url, reply.header("Location") or "").partition("#")[0]
-        return target if target != queued.url and normalise(target) == queued.url else None
+        return target if (itself or target != queued.url) and normalise(target) == queued.url else None
     except ValueError:  # UrlError is one, and urljoin has its own
         return None
 

@@ -1,7 +1,8 @@
 """How a crawl of pages goes about it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from sanderling.crawls.session import HostPatterns
 from sanderling.engine.rules import EngineRules
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.revisits import VisitRules
@@ -16,4 +17,5 @@ class CrawlRules(EngineRules):
     max_pages: int | None = None
     leave_out: ExcludedUrls | None = None  # decides anew, if there is one, what an earlier run has left out
     visits: VisitRules | None = None  # pages are visited again, until somebody stops it
+    hosts: HostPatterns = field(default_factory=dict)  # where to log in; the client has the rest of what is set
     robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones

@@ -18,7 +18,7 @@ from sanderling.worlds.pds_hosts import GET_REPO, XRPC, Expected, FleetHost, Pds
 from sanderling.worlds.pds_keys import SigningKey
 from sanderling.worlds.pds_plc import PlcDirectory
 from sanderling.worlds.server import WorldServer
-from sanderling.worlds.site_pages import Page, deliver, negotiate
+from sanderling.worlds.site_pages import SitePage, deliver, negotiate
 from sanderling.worlds.weather import TransportFault, Weather, WorldAnswer
 
 LONGEST_PATH = 4096
@@ -117,9 +117,9 @@ class Fleet:
         return answer
 
 
-def _served(place: FleetHost, path: str, headers: Mapping[str, str]) -> Page:
+def _served(place: FleetHost, path: str, headers: Mapping[str, str]) -> SitePage:
     if len(path) > LONGEST_PATH:
-        return Page(414)
+        return SitePage(414)
     return negotiate(place.page(path), {name.lower(): value for name, value in headers.items()})
 
 

@@ -17,14 +17,14 @@ from sanderling.formats.cid import Cid, to_varint
 from sanderling.formats.mst import write_node
 from sanderling.worlds.pds_accounts import Account
 from sanderling.worlds.pds_repos import Blocks, make_commit, write_blocks
-from sanderling.worlds.site_pages import Page
+from sanderling.worlds.site_pages import SitePage
 
 # Where no host may lead a crawler, whatever else it is allowed: it would hand out the keys of a machine in a cloud.
 INSIDE = "http://169.254.169.254/latest/meta-data/"
 DEEP = 2000  # levels of a tree that has 128 at most
 BOMB = 256  # MiB that a quarter of one unpacks to
 
-Give = Callable[[Account], Page]
+Give = Callable[[Account], SitePage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,19 @@ class RepoFate:
     throughout: bool = True  # whether getLatestCommit says so too
 
 
-def json_page(status: int, value: object) -> Page:
+def json_page(status: int, value: object) -> SitePage:
     """JSON."""
-    return Page(status, (("Content-Type", "application/json; charset=utf-8"),), json.dumps(value).encode())
+    return SitePage(status, (("Content-Type", "application/json; charset=utf-8"),), json.dumps(value).encode())
 
 
-def complaint(name: str, message: str, status: int = 400) -> Page:
+def complaint(name: str, message: str, status: int = 400) -> SitePage:
     """An error as XRPC says it."""
     return json_page(status, {"error": name, "message": message})
 
 
-def _car(body: bytes) -> Page:
+def _car(body: bytes) -> SitePage:
     headers = (("Content-Type", "application/vnd.ipld.car"), ("Vary", "Accept-Encoding"))
-    return Page(200, headers, body)
+    return SitePage(200, headers, body)
 
 
 def _named(error: str, words: str) -> Give:
@@ -57,30 +57,30 @@ def _named(error: str, words: str) -> Give:
 
 
 def _plain(status: int, words: str) -> Give:
-    return lambda _account: Page(status, (("Content-Type", "text/plain"),), f"{words}\n".encode())
+    return lambda _account: SitePage(status, (("Content-Type", "text/plain"),), f"{words}\n".encode())
 
 
 def _html(status: int, title: str) -> Give:
     """A page for people, by something in front of the host; what it speaks of is none of our business."""
     text = f"<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1><p>RepoNotFound</p></body>"
-    return lambda _account: Page(status, (("Content-Type", "text/html; charset=utf-8"),), text.encode())
+    return lambda _account: SitePage(status, (("Content-Type", "text/html; charset=utf-8"),), text.encode())
 
 
-def _another(account: Account) -> Page:
+def _another(account: Account) -> SitePage:
     return _car(write_blocks(*account.blocks(f"{account.did[:-4]}aaaa")))
 
 
-def _flipped(account: Account) -> Page:
+def _flipped(account: Account) -> SitePage:
     car = bytearray(account.car())
     car[-1] ^= 1
     return _car(bytes(car))
 
 
-def _ends_early(account: Account) -> Page:
+def _ends_early(account: Account) -> SitePage:
     return _car(account.car()[:-7])
 
 
-def _treeless(account: Account) -> Page:
+def _treeless(account: Account) -> SitePage:
     root, blocks = account.blocks()
     commit = cbor.decode(blocks[root])
     assert isinstance(commit, dict)  # noqa: S101 - we made it
@@ -88,13 +88,13 @@ def _treeless(account: Account) -> Page:
     return _car(write_blocks(root, blocks))
 
 
-def _ring(account: Account) -> Page:
+def _ring(account: Account) -> SitePage:
     """A node that is its own left tree, which no hash allows."""
     forged = Cid.of(account.did.encode())
     return _car(_with_tree(account, forged, {forged: write_node(forged, [])}))
 
 
-def _deep(account: Account) -> Page:
+def _deep(account: Account) -> SitePage:
     nodes: Blocks = {}
     tree: Cid | None = None
     for _ in range(DEEP):
@@ -114,13 +114,13 @@ def _link(value: Value) -> Cid:
     return value
 
 
-def _boundless(account: Account) -> Page:
+def _boundless(account: Account) -> SitePage:
     return _car(account.car() + to_varint(2**40))
 
 
-def _bomb(_account: Account) -> Page:
+def _bomb(_account: Account) -> SitePage:
     headers = (("Content-Type", "application/vnd.ipld.car"), ("Content-Encoding", "gzip"))
-    return Page(200, headers, _packed_zeros())
+    return SitePage(200, headers, _packed_zeros())
 
 
 @cache
@@ -163,4 +163,4 @@ LIES = (
     RepoFate("a gzip bomb", _bomb, AtprotoCategory.TOO_LARGE, throughout=False),
 )
 
-LED_AWAY = (RepoFate("inside", lambda _account: Page(302, (("Location", INSIDE),)), AtprotoCategory.REFUSED),)
+LED_AWAY = (RepoFate("inside", lambda _account: SitePage(302, (("Location", INSIDE),)), AtprotoCategory.REFUSED),)

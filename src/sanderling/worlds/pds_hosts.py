@@ -11,7 +11,7 @@ from sanderling.worlds.pds_accounts import AccountCensus
 from sanderling.worlds.pds_characters import PdsCharacter
 from sanderling.worlds.pds_fates import RepoFate, complaint, json_page
 from sanderling.worlds.pds_keys import SigningKey
-from sanderling.worlds.site_pages import Page
+from sanderling.worlds.site_pages import SitePage
 
 XRPC = "/xrpc/"
 GET_REPO = "com.atproto.sync.getRepo"
@@ -63,7 +63,7 @@ class FleetHost:
         """Whether anyone is there to connect to."""
         return self.character.listens
 
-    def page(self, path: str) -> Page:
+    def page(self, path: str) -> SitePage:
         """What is at a path, its query included."""
         raise NotImplementedError
 
@@ -99,10 +99,10 @@ class PdsHost(FleetHost):
         """Its accounts."""
         return range(self.first, self.first + self.size)
 
-    def page(self, path: str) -> Page:
+    def page(self, path: str) -> SitePage:
         """What is at a path, its query included."""
         if path == WELL_KNOWN:
-            return Page(200, (("Content-Type", "text/plain"),), self.census.did(self.first).encode())
+            return SitePage(200, (("Content-Type", "text/plain"),), self.census.did(self.first).encode())
         methods = {
             GET_REPO: self._repo,
             RESOLVE_HANDLE: self._resolved,
@@ -128,35 +128,35 @@ class PdsHost(FleetHost):
         account = self.census.account(number)
         return Expected(None, account.rev, account.collections())
 
-    def _repo(self, query: Query) -> Page:
+    def _repo(self, query: Query) -> SitePage:
         number = self._number(query)
-        if isinstance(number, Page):
+        if isinstance(number, SitePage):
             return number
         return self.fate(number).give(self.census.account(number, self._signer))
 
-    def _latest_commit(self, query: Query) -> Page:
+    def _latest_commit(self, query: Query) -> SitePage:
         number = self._number(query)
-        if isinstance(number, Page):
+        if isinstance(number, SitePage):
             return number
         fate, account = self.fate(number), self.census.account(number)
         if fate.category is not None and fate.throughout:
             return fate.give(account)
         return json_page(200, {"cid": self._head(number), "rev": account.rev})
 
-    def _resolved(self, query: Query) -> Page:
+    def _resolved(self, query: Query) -> SitePage:
         """Who a handle is: u3.NAME is the account 3."""
         number, _, name = query.get("handle", "").removeprefix("u").partition(".")
         if name != self.name or not number.isdecimal() or int(number) not in self.numbers:
             return complaint("InvalidRequest", "Unable to resolve handle")
         return json_page(200, {"did": self.census.did(int(number))})
 
-    def _about(self, _query: Query) -> Page:
+    def _about(self, _query: Query) -> SitePage:
         domain = f".{self.name}"
         return json_page(
             200, {"did": f"did:web:{self.name}", "availableUserDomains": [domain], "inviteCodeRequired": True}
         )
 
-    def _number(self, query: Query) -> int | Page:
+    def _number(self, query: Query) -> int | SitePage:
         did = query.get("did", "")
         if not did.startswith("did:"):
             return complaint("InvalidRequest", "Error: Params must have the property did, a DID")
@@ -177,7 +177,7 @@ class Relay(FleetHost):
 
     hosts: tuple[PdsHost, ...]
 
-    def page(self, path: str) -> Page:
+    def page(self, path: str) -> SitePage:
         """What is at a path, its query included."""
         total = sum(host.size for host in self.hosts)
         methods = {
@@ -197,11 +197,13 @@ class Relay(FleetHost):
         host = home(self.hosts, number)
         return host.listed(number) if host is not None else None
 
-    def _repo(self, query: Query) -> Page:
+    def _repo(self, query: Query) -> SitePage:
         host = home(self.hosts, self.hosts[0].census.number(query.get("did", ""))) if self.hosts else None
         if host is None:
             return complaint("RepoNotFound", "account not found", 404)
-        return Page(302, (("Location", f"{host.origin}{XRPC}{GET_REPO}?{urlencode({'did': query['did']}, safe=':')}"),))
+        return SitePage(
+            302, (("Location", f"{host.origin}{XRPC}{GET_REPO}?{urlencode({'did': query['did']}, safe=':')}"),)
+        )
 
 
 def home(hosts: tuple[PdsHost, ...], number: int) -> PdsHost | None:
@@ -210,11 +212,11 @@ def home(hosts: tuple[PdsHost, ...], number: int) -> PdsHost | None:
     return hosts[at] if at >= 0 and number in hosts[at].numbers else None
 
 
-def answer_xrpc(methods: Mapping[str, Callable[[Query], Page]], path: str) -> Page:
+def answer_xrpc(methods: Mapping[str, Callable[[Query], SitePage]], path: str) -> SitePage:
     """What one of these methods of XRPC says; the path has the query in it."""
     where, _, query = path.partition("?")
     if not where.startswith(XRPC):
-        return Page(404, (("Content-Type", "text/plain"),), b"Not here.\n")
+        return SitePage(404, (("Content-Type", "text/plain"),), b"Not here.\n")
     method = methods.get(where.removeprefix(XRPC))
     if method is None:
         return complaint("MethodNotImplemented", "Method Not Implemented", 501)
@@ -226,7 +228,7 @@ def parse_query(query: str) -> Query:
     return {name: values[0] for name, values in parse_qs(query).items()}
 
 
-def listing(what: str, total: int, row: Callable[[int], object | None], query: Query) -> Page:
+def listing(what: str, total: int, row: Callable[[int], object | None], query: Query) -> SitePage:
     """A page of a listing. It may have fewer rows than asked for and go on all the same: only the cursor tells."""
     limit, start = query.get("limit", str(LISTED)), query.get("cursor", "0")
     if not (_is_number(limit) and 1 <= int(limit) <= MOST_LISTED and _is_number(start)):

@@ -21,7 +21,7 @@ from sanderling.worlds.pds_accounts import AccountCensus
 from sanderling.worlds.pds_fates import json_page
 from sanderling.worlds.pds_hosts import FleetHost, PdsHost, Query, home, parse_query
 from sanderling.worlds.pds_keys import SigningKey
-from sanderling.worlds.site_pages import Page
+from sanderling.worlds.site_pages import SitePage
 
 EXPORT = "/export"
 MOST = 1000  # operations of a page
@@ -77,14 +77,14 @@ class PlcDirectory(FleetHost):
         """How many identities are no longer anywhere: those with the numbers after all accounts."""
         return self._accounts // 20 + 2 if self.hosts else 0
 
-    def page(self, path: str) -> Page:
+    def page(self, path: str) -> SitePage:
         """What is at a path, its query included."""
         where, _, query = path.partition("?")
         if where != EXPORT:
             return self._document(where.removeprefix("/"))
         return self._export(parse_query(query))
 
-    def _document(self, did: str) -> Page:
+    def _document(self, did: str) -> SitePage:
         """The document of a DID, as its last operation makes it."""
         number = self.census.number(did)
         host = home(self.hosts, number)
@@ -134,7 +134,7 @@ class PlcDirectory(FleetHost):
     def _signed(self) -> bool:
         return any(host.signed for host in self.hosts)
 
-    def _export(self, query: Query) -> Page:
+    def _export(self, query: Query) -> SitePage:
         count, after = query.get("count", str(MOST)), query.get("after", "")
         if not (count.isascii() and count.isdecimal() and 0 < len(count) <= 9 and int(count) > 0):
             return json_page(400, {"message": "Invalid count parameter"})
@@ -150,7 +150,7 @@ class PlcDirectory(FleetHost):
             except (ValueError, TypeError):  # no time, or one without a zone
                 return json_page(400, {"message": "Invalid after parameter"})
             lines = [_dated(*self._entry(at)) for at in self._from(start, most)]
-        return Page(200, (("Content-Type", "application/jsonlines"),), "\n".join(map(json.dumps, lines)).encode())
+        return SitePage(200, (("Content-Type", "application/jsonlines"),), "\n".join(map(json.dumps, lines)).encode())
 
     def _from(self, start: int, most: int) -> Iterator[int]:
         yield from range(start, min(len(self.log), start + most))

@@ -14,7 +14,7 @@ from sanderling.stores.frontier_rows import End
 from sanderling.worlds.server import WorldServer
 from sanderling.worlds.site_characters import ORDINARY, OTHERS, SiteCharacter
 from sanderling.worlds.site_documents import sitemap_parts
-from sanderling.worlds.site_pages import Page, Tree, deliver, negotiate
+from sanderling.worlds.site_pages import SitePage, Tree, deliver, negotiate
 from sanderling.worlds.weather import Weather, WorldAnswer
 
 SMALLEST = 10  # pages of the smallest ordinary host
@@ -75,13 +75,13 @@ class SiteHost:
         extra = self.character.extras.get(path)
         return self.character.shut if extra is None else extra.end is End.REFUSED
 
-    def page(self, path: str, headers: Mapping[str, str]) -> Page:
+    def page(self, path: str, headers: Mapping[str, str]) -> SitePage:
         """What is at a path, before the weather; the names of the headers are in lower case."""
         if len(path) > LONGEST_PATH:
-            return Page(414)
-        return negotiate(self._find(path) or Page(404, (("Content-Type", "text/plain"),), b"Not here.\n"), headers)
+            return SitePage(414)
+        return negotiate(self._find(path) or SitePage(404, (("Content-Type", "text/plain"),), b"Not here.\n"), headers)
 
-    def _find(self, path: str) -> Page | None:
+    def _find(self, path: str) -> SitePage | None:
         if (extra := self.character.extras.get(path)) is not None:
             return extra.make(self.tree)
         if (number := self.tree.number(path)) is not None:
@@ -139,7 +139,7 @@ class World:
         if sky.status == 200 and asked.listens:
             page = asked.page(path, {name.lower(): value for name, value in headers.items()})
         else:
-            page = Page(sky.status, (("Content-Type", "text/plain"),), b"Not now.\n")
+            page = SitePage(sky.status, (("Content-Type", "text/plain"),), b"Not now.\n")
         return deliver(sky, page, listens=asked.listens)
 
 

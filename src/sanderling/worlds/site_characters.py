@@ -6,7 +6,7 @@ from random import Random
 
 from sanderling.worlds import site_documents as documents
 from sanderling.worlds.hosts import BucketQuota, SlidingWindowQuota, steady, steps
-from sanderling.worlds.site_pages import ExtraPage, Page, Tree
+from sanderling.worlds.site_pages import ExtraPage, SitePage, Tree
 from sanderling.worlds.weather import Weather, fair, lying_quota, queueing, weather, with_faults
 
 
@@ -23,7 +23,7 @@ class SiteCharacter:
     shut: bool = False  # whether its robots.txt cannot be had, so that nothing may be asked
     bare: bool = False  # whether its pages can only be found through its sitemaps
     begins: tuple[str, ...] = ()  # where what never ends begins; empty: it ends
-    beyond: Callable[[Tree, str], Page | None] = lambda _tree, _path: None  # pages that are neither tree nor extra
+    beyond: Callable[[Tree, str], SitePage | None] = lambda _tree, _path: None  # pages that are neither tree nor extra
 
 
 ORDINARY = SiteCharacter(

@@ -8,29 +8,29 @@ from math import ceil
 
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Headers
-from sanderling.worlds.site_pages import WRITTEN, ExtraPage, Page, Tree, html, validators
+from sanderling.worlds.site_pages import WRITTEN, ExtraPage, SitePage, Tree, html, validators
 
 PART = 100  # pages that one sitemap lists; the protocol allows 50,000
 HUGE = 10 * 2**20  # bytes of the largest robots.txt; RFC 9309 asks crawlers to read the first 500 KiB
 HOPS = 6  # of the longest chain of redirects that ends
 INSIDE = "http://10.0.0.1/"  # a private address, where no page of a stranger may lead a crawler
 
-Make = Callable[[Tree], Page]
+Make = Callable[[Tree], SitePage]
 
 
-def _plain(text: str) -> Page:
-    return Page(200, (("Content-Type", "text/plain; charset=utf-8"),), text.encode())
+def _plain(text: str) -> SitePage:
+    return SitePage(200, (("Content-Type", "text/plain; charset=utf-8"),), text.encode())
 
 
 def _bytes(kind: str | None, body: Callable[[Tree], bytes], *more: tuple[str, str]) -> Make:
     """A document of that Content-Type, or of none."""
     said: Headers = (*((("Content-Type", kind),) if kind else ()), *more)
-    return lambda tree: Page(200, said, body(tree))
+    return lambda tree: SitePage(200, said, body(tree))
 
 
 def short(title: str) -> Make:
     """A short page that links home."""
-    return lambda tree: Page(
+    return lambda tree: SitePage(
         200,
         (("Content-Type", "text/html; charset=utf-8"),),
         html(title, "<p>The tide leaves the pebble on the beach.</p>", ["/"], home=tree.name),
@@ -39,17 +39,17 @@ def short(title: str) -> Make:
 
 def status(code: int) -> Make:
     """Nothing but a status."""
-    return lambda _tree: Page(code, (("Content-Type", "text/plain; charset=utf-8"),), f"{code}\n".encode())
+    return lambda _tree: SitePage(code, (("Content-Type", "text/plain; charset=utf-8"),), f"{code}\n".encode())
 
 
 def moved(target: str, code: int = 302) -> Make:
     """A redirect; a target that is a path stays one."""
-    return lambda _tree: Page(code, (("Location", target),))
+    return lambda _tree: SitePage(code, (("Location", target),))
 
 
-def moved_away(tree: Tree) -> Page:
+def moved_away(tree: Tree) -> SitePage:
     """A redirect to another host; to the front page where there is none."""
-    return Page(302, (("Location", tree.elsewhere[-1] if tree.elsewhere else "/"),))
+    return SitePage(302, (("Location", tree.elsewhere[-1] if tree.elsewhere else "/"),))
 
 
 def _json(tree: Tree) -> bytes:
@@ -115,11 +115,11 @@ REDIRECTS: dict[str, ExtraPage] = {
     "/inside": ExtraPage(moved(INSIDE), End.MOVED),
     "/guide": ExtraPage(moved("/guide/", 308), End.MOVED),
     "/guide/": ExtraPage(short("Guide"), linked=False),
-    "/lost": ExtraPage(lambda _tree: Page(302), End.FAILED),  # says that it moved and not where to
+    "/lost": ExtraPage(lambda _tree: SitePage(302), End.FAILED),  # says that it moved and not where to
 }
 
 
-def _robots(tree: Tree) -> Page:
+def _robots(tree: Tree) -> SitePage:
     return _plain(f"""# Rules for everyone, and for one who is not us.
 User-agent: otherbot
 Disallow: /
@@ -136,7 +136,7 @@ Sitemap: {tree.origin}/sitemap.xml
 """)
 
 
-def _only_listed(tree: Tree) -> Page:
+def _only_listed(tree: Tree) -> SitePage:
     return _urlset(f"{tree.origin}/only-listed/{number}" for number in (1, 2, 3))
 
 
@@ -154,7 +154,7 @@ ROBOTS: dict[str, ExtraPage] = {
 }
 
 
-def _huge(_tree: Tree) -> Page:
+def _huge(_tree: Tree) -> SitePage:
     rules = "User-agent: *\nDisallow: /private/\n"
     filling = "# The rules are above; the rest is only long.\n"
     return _plain(rules + filling * ((HUGE - len(rules)) // len(filling)))
@@ -170,7 +170,7 @@ BINARY_ROBOTS: dict[str, ExtraPage] = {
 FAILING_ROBOTS: dict[str, ExtraPage] = {"/robots.txt": ExtraPage(status(500), end=None, linked=False)}
 
 
-def sitemap_part(tree: Tree, path: str) -> Page | None:
+def sitemap_part(tree: Tree, path: str) -> SitePage | None:
     """One of the sitemaps that the index lists: those with odd numbers are gzip files."""
     if path not in sitemap_parts(tree):
         return None
@@ -178,7 +178,7 @@ def sitemap_part(tree: Tree, path: str) -> Page | None:
     page = _urlset(tree.origin + tree.path(each) for each in range(PART * (number - 1), min(PART * number, tree.size)))
     if not path.endswith(".gz"):
         return page
-    return Page(200, (("Content-Type", "application/gzip"),), gzip.compress(page.body, mtime=0))
+    return SitePage(200, (("Content-Type", "application/gzip"),), gzip.compress(page.body, mtime=0))
 
 
 def sitemap_parts(tree: Tree) -> list[str]:
@@ -186,7 +186,7 @@ def sitemap_parts(tree: Tree) -> list[str]:
     return [f"/sitemap-{number}.xml{'.gz' * (number % 2)}" for number in range(1, ceil(tree.size / PART) + 1)]
 
 
-def _index(tree: Tree) -> Page:
+def _index(tree: Tree) -> SitePage:
     """Lists its parts, one that is missing, and itself."""
     listed = [*sitemap_parts(tree), "/sitemap-missing.xml", "/sitemap.xml"]
     return _xml("sitemapindex", (f"<sitemap><loc>{tree.origin}{path}</loc></sitemap>" for path in listed))
@@ -201,18 +201,18 @@ SITEMAPS: dict[str, ExtraPage] = {
 }
 
 
-def _urlset(urls: Iterator[str]) -> Page:
+def _urlset(urls: Iterator[str]) -> SitePage:
     return _xml("urlset", (f"<url><loc>{url}</loc></url>" for url in urls))
 
 
-def _xml(root: str, entries: Iterator[str]) -> Page:
+def _xml(root: str, entries: Iterator[str]) -> SitePage:
     lines = "\n".join(entries)
     text = f"""<?xml version="1.0" encoding="UTF-8"?>
 <{root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 {lines}
 </{root}>
 """
-    return Page(200, (("Content-Type", "application/xml"),), text.encode())
+    return SitePage(200, (("Content-Type", "application/xml"),), text.encode())
 
 
 TRAPS = ("/calendar/2030-01", "/a/", "/on/1")  # where each of them begins
@@ -221,7 +221,7 @@ _ON = re.compile(r"/on/([1-9][0-9]{0,8})")
 _AB = re.compile(r"(?:/a/b)*(?:/a)?/")
 
 
-def bottomless(tree: Tree, path: str) -> Page | None:
+def bottomless(tree: Tree, path: str) -> SitePage | None:
     """A page of one of the traps: a calendar, a relative link that repeats itself, a redirect that leads on."""
     if month := _MONTH.fullmatch(path):
         later = int(month[1]) * 12 + int(month[2])
@@ -233,7 +233,7 @@ def bottomless(tree: Tree, path: str) -> Page | None:
     return None
 
 
-def _signpost(tree: Tree, path: str, onwards: str) -> Page:
+def _signpost(tree: Tree, path: str, onwards: str) -> SitePage:
     title = f"Nothing at {path[-40:]}"
     body = html(title, "<p>Nothing is planned yet.</p>", [onwards], home=tree.name)
-    return Page(200, (("Content-Type", "text/html; charset=utf-8"),), body)
+    return SitePage(200, (("Content-Type", "text/html; charset=utf-8"),), body)

@@ -36,7 +36,7 @@ SLUGS = tuple(word for word in LARGE.split()[:36] if len(word) > 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SitePage:
     """What lies at a path: a status, headers and a body, before anything happens to them on the way."""
 
     status: int = 200
@@ -76,7 +76,7 @@ class Tree:
         number = int(digits)
         return number if number < self.size and self.path(number) == path else None
 
-    def page(self, number: int) -> Page:
+    def page(self, number: int) -> SitePage:
         """The page of that number."""
         rng = self.chance(self.path(number))
         title = f"{' '.join(rng.choices(WORDS, k=3)).capitalize()} {number}"
@@ -86,7 +86,7 @@ class Tree:
         if number % 7 == 0:
             parts.append(f"<pre><code>for wave in {_slug(rng)}:\n    if wave &lt; 3:\n        wait(wave)</code></pre>")
         body = html(title, "\n".join(parts), self._links(number, rng), home=self.name)
-        return Page(200, self._headers(number), body)
+        return SitePage(200, self._headers(number), body)
 
     def chance(self, what: str) -> Random:
         """Dice of its own for each thing, so that what is asked before changes nothing."""
@@ -118,7 +118,7 @@ class Tree:
 class ExtraPage:
     """Something at a path of its own."""
 
-    make: Callable[[Tree], Page]
+    make: Callable[[Tree], SitePage]
     end: End | None = End.FETCHED  # in a polite crawl; None: no URL of the crawl, as robots.txt is none
     linked: bool = True  # from the front page; else it is found by a redirect or a sitemap
 
@@ -156,7 +156,7 @@ def validators(what: str, written: int) -> list[tuple[str, str]]:
     return [("ETag", f'W/"{zlib.crc32(what.encode()):08x}"'), ("Last-Modified", formatdate(written, usegmt=True))]
 
 
-def deliver(sky: Sky, page: Page, *, listens: bool) -> WorldAnswer:
+def deliver(sky: Sky, page: SitePage, *, listens: bool) -> WorldAnswer:
     """The page as it arrives in that weather."""
     if not listens or sky.fault is TransportFault.RESET:
         return WorldAnswer(0, (), b"", sky.latency, sky.fault if listens else TransportFault.REFUSED)
@@ -166,18 +166,18 @@ def deliver(sky: Sky, page: Page, *, listens: bool) -> WorldAnswer:
     return WorldAnswer(page.status, (*page.headers, *sky.headers, *length), page.body, sky.latency, fault, sky.pause)
 
 
-def negotiate(page: Page, headers: Mapping[str, str]) -> Page:
+def negotiate(page: SitePage, headers: Mapping[str, str]) -> SitePage:
     """The page as it is sent to whoever asks with these headers, whose names are in lower case: 304 or packed."""
     if _unchanged(page, headers):
         kept = tuple(pair for pair in page.headers if pair[0] in ("ETag", "Last-Modified", "Vary"))
-        return Page(304, kept)
+        return SitePage(304, kept)
     if page.header("Vary") == "Accept-Encoding" and "gzip" in headers.get("accept-encoding", ""):
         packed = gzip.compress(page.body, compresslevel=1, mtime=0)
-        return Page(page.status, (*page.headers, ("Content-Encoding", "gzip")), packed)
+        return SitePage(page.status, (*page.headers, ("Content-Encoding", "gzip")), packed)
     return page
 
 
-def _unchanged(page: Page, headers: Mapping[str, str]) -> bool:
+def _unchanged(page: SitePage, headers: Mapping[str, str]) -> bool:
     """RFC 9110, 13.2.2: a list of ETags goes before a date."""
     etag, modified = page.header("ETag"), page.header("Last-Modified")
     if page.status != 200 or etag is None or modified is None:

@@ -79,6 +79,8 @@ def test_a_job_runs_to_its_end_and_says_what_it_has(tmp_path: Path) -> None:
             "fetched": 33,
             "failed": 0,
             "left_out": 0,
+            "refused": 0,
+            "passed_over": 0,
             "waiting": 0,
             "bytes": 0,
             "out": str(out),

@@ -12,8 +12,18 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.config.file import NAME, NONE, VARIABLE, ConfigError, Configuration, EffectiveValue, variables
-from sanderling.cli.config.limits import SharedLimits, as_tables
+from sanderling.cli.config.file import (
+    NAME,
+    NONE,
+    VARIABLE,
+    ConfigError,
+    Configuration,
+    EffectiveValue,
+    File,
+    variables,
+)
+from sanderling.cli.config.hosts import as_tables as host_tables
+from sanderling.cli.config.limits import as_tables
 from sanderling.cli.config.settings import (
     FOR_TESTS,
     HOME,
@@ -57,14 +67,14 @@ def show(
             print(f"\n[{'.'.join(table)}]" if table else "")
         for setting, found in rows:
             print(_line(setting, found))
-    if configuration.file.limits is not None and not command:
-        for line in _limits(configuration.file.limits):
-            print(printable(line) if line else "")
+    for line in _of_hosts(configuration.file) if not command else ():
+        print(printable(line) if line else "")
 
 
-def _limits(limits: SharedLimits) -> Iterator[str]:
-    """What hosts share, as lines of a file."""
-    for title, said in as_tables(limits).items():
+def _of_hosts(file: File) -> Iterator[str]:
+    """What hosts share and what is set for them, as lines of a file."""
+    limits = {} if file.limits is None else as_tables(file.limits)
+    for title, said in (limits | host_tables(file.hosts or {})).items():
         yield ""
         yield f"[{title}]"
         for key, value in said.items():
@@ -141,6 +151,7 @@ def _document(configuration: Configuration, tables: list[Table]) -> dict[str, ob
             if table in known().commands
         },
         "limits": None if configuration.file.limits is None else as_tables(configuration.file.limits),
+        "hosts": None if configuration.file.hosts is None else host_tables(configuration.file.hosts),
     }
 
 
@@ -159,6 +170,7 @@ def check(*, home: Home = None, config: Config = None) -> None:
     setting = [each for each in variables(known()) if configuration.environment.get(each)]
     limits = configuration.file.limits
     also = "" if limits is None else f", {count(len(limits.shared) + len(limits.costs), 'limit')}"
+    also += f", {count(len(configuration.file.hosts), 'pattern')} of hosts" if configuration.file.hosts else ""
     said = f"{name}: {count(len(configuration.file.values), 'setting')}{also}" if name else f"no {NAME}: 0 settings"
     print(printable(f"{said}, and {len(setting)} in the environment; all well"))
 

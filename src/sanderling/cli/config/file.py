@@ -34,6 +34,7 @@ from sanderling.cli.replaced import old_command, old_flag, old_variables
 
 if TYPE_CHECKING:
     from sanderling.cli.config.limits import SharedLimits
+    from sanderling.crawls.session import HostPatterns
 
 NAME = "sanderling.toml"
 VARIABLE = "SANDERLING_CONFIG"
@@ -42,6 +43,8 @@ CLOSE = 0.75  # how alike a slip of the finger is to what was meant; what is les
 LIMITS: Table = ("limits",)  # tables of no command: what hosts share
 # What the file of this call says of them; the command that is called then asks for it.
 limits_in_force: ContextVar["SharedLimits | None"] = ContextVar("limits", default=None)
+HOSTS: Table = ("hosts",)  # and what is set for hosts by pattern
+hosts_in_force: ContextVar["HostPatterns | None"] = ContextVar("hosts", default=None)
 LARGEST = 1 << 20  # bytes; what people write by hand has some thousand
 PAGES = "pages"  # the folder of a crawl of pages in a home; without one it has to be named
 IN_PAGES = {("pages.crawl", "out"), ("pages.failed", "FOLDER"), ("why", "out")}
@@ -80,6 +83,7 @@ class File:
     values: Mapping[tuple[Table, str], Value]
     problems: tuple[str, ...] = ()
     limits: "SharedLimits | None" = None  # what hosts share
+    hosts: "HostPatterns | None" = None  # what is set for some
 
 
 NO_FILE = File("", {})
@@ -154,12 +158,13 @@ class _Check:
         self._values: dict[tuple[Table, str], Value] = {}
         self._problems: list[tuple[int, str]] = []
         self._limits: SharedLimits | None = None
+        self._hosts: HostPatterns | None = None
 
     def of(self, document: Mapping[str, object]) -> File:
         self._table(TOP, (), document)
         problems = sorted(self._problems, key=lambda problem: problem[0])
         words = tuple(f"{self._name}, line {line}: {words}" for line, words in problems)
-        return File(self._name, self._values, words, self._limits)
+        return File(self._name, self._values, words, self._limits, self._hosts)
 
     def _table(self, table: Table, written: tuple[str, ...], content: Mapping[str, object]) -> None:
         settings = self._known.settings(table)
@@ -177,6 +182,10 @@ class _Check:
                 from sanderling.cli.config.limits import read as read_limits  # noqa: PLC0415
 
                 self._limits = read_limits(value, name, self._lines, self._wrong)
+            elif below == HOSTS:
+                from sanderling.cli.config.hosts import read as read_hosts  # noqa: PLC0415 - the same
+
+                self._hosts = read_hosts(value, name, self._lines, self._wrong)
             elif key in settings:
                 self._setting(table, key, Value(value, line), settings[key])
             else:

@@ -6,6 +6,7 @@ A line of prose begins with `# `, a setting with `#`: without that it is in forc
 import json
 from collections.abc import Iterator
 
+from sanderling.cli.config.hosts import EXAMPLE as HOSTS
 from sanderling.cli.config.limits import EXAMPLE
 from sanderling.cli.config.settings import TOP, FlagSetting, KnownSettings, Table, variable
 
@@ -20,7 +21,8 @@ HEAD = """\
 """
 COMMAND, KEY = ("events", "consume"), "batches"
 TAIL = """
-# What hosts share, and what requests cost, is in tables that are no command's, and holds for all that ask hosts:
+# What hosts share, what requests cost and what is set for some hosts is in tables that are no command's, and holds for
+# all that ask hosts:
 #
 """
 
@@ -28,7 +30,7 @@ TAIL = """
 def template(all_known: KnownSettings) -> str:
     """The text of the file."""
     head = HEAD.format(example=variable(COMMAND, KEY), table=".".join(COMMAND), key=KEY)
-    limits = "".join(f"#     {line}\n" if line else "#\n" for line in EXAMPLE.splitlines())
+    limits = "".join(f"#     {line}\n" if line else "#\n" for line in f"{EXAMPLE}\n{HOSTS}".splitlines())
     return (
         head + "".join(f"{line}\n" for table in all_known.tables for line in _lines(all_known, table)) + TAIL + limits
     )

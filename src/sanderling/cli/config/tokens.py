@@ -7,7 +7,7 @@ from pathlib import Path
 from cyclopts import Argument, ArgumentCollection, Token
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.config.file import ConfigError, Configuration, EffectiveValue, limits_in_force
+from sanderling.cli.config.file import ConfigError, Configuration, EffectiveValue, hosts_in_force, limits_in_force
 from sanderling.cli.config.settings import HOME, Table, is_setting, variable
 from sanderling.cli.everywhere import Everywhere
 from sanderling.cli.replaced import old_variables
@@ -24,7 +24,9 @@ def settle(given: Everywhere, command: Table, arguments: ArgumentCollection) -> 
     flags = {each.name.removeprefix("--"): each for each in arguments if not each.children}
     if (home := flags.pop(HOME.name, None)) is not None:  # of a command that is about the whole home
         _give(home, configuration.home)
-    limits_in_force.set(None if command[:1] == ("demo",) else configuration.file.limits)
+    is_demo = command[:1] == ("demo",)
+    limits_in_force.set(None if is_demo else configuration.file.limits)
+    hosts_in_force.set(None if is_demo else configuration.file.hosts)
     for key, flag in flags.items():
         if not flag.name.startswith("--") or _typed(flag):
             continue

@@ -111,7 +111,9 @@ def run(  # noqa: PLR0913 - a flag each
     try_: Annotated[
         int | None,
         Parameter(
-            name="--try", validator=Number(gte=1, lte=10_000), help="Show so many records, and keep nothing; no --out."
+            name="--try",
+            validator=Number(gte=1, lte=10_000),
+            help="Show so many records, or those of so many pages, and keep nothing; no --out.",
         ),
     ] = None,
     retry: Annotated[bool, Parameter(negative=(), help="Ask again for what failed, too.")] = False,
@@ -150,7 +152,7 @@ def exit_with(summary: JobSummary, *, stopped: bool) -> None:
         sys.exit(130)
     if summary.is_unfinished:
         sys.exit(UNFINISHED)
-    if summary.failed or summary.left_out:
+    if summary.failed or summary.left_out or summary.refused:
         sys.exit(1)
 
 

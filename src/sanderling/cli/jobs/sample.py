@@ -33,22 +33,26 @@ def show_sample(  # noqa: PLR0913 - what the command was given
     as_json: bool,
     out: Path | None,
 ) -> None:
-    """Print the first records that a job brings, one line of JSON each; to stderr, what failed."""
+    """Print the first records of a job, or those of its first pages, one line of JSON each; to stderr, what failed."""
     if out is not None:
         raise CommandError("--try keeps nothing, and --out names a folder to keep things in; expected one of them", 2)
     sampled = copy.copy(job)
-    sampled.max_records = number
-    sampled.max_requests = min(job.max_requests or sys.maxsize, max(LEAST_REQUESTS, REQUESTS_EACH * number))
+    if job.patterns:
+        most, shown = number, sys.maxsize
+    else:
+        most, shown = max(LEAST_REQUESTS, REQUESTS_EACH * number), number
+        sampled.max_records = number
+    sampled.max_requests = min(job.max_requests or sys.maxsize, most)
     transport = asking.transport(sampled)
     with TemporaryDirectory(prefix="sanderling-try-") as folder, open_folder(Path(folder), sampled, given) as held:
         with event_loop.explain_end("", (FolderError, JobError)):
             ran = event_loop.run(run_folder(held, transport, asking, options, Silent()))
         summary = summarise(held, ran.last, complete=ran.complete)
         with (held.path / RECORDS).open(encoding="utf-8") as lines:
-            for line in islice(lines, number):
+            for line in islice(lines, shown):
                 print(line, end="")
     if not as_json:
-        for line in _words(summary, number):
+        for line in _words(summary, shown):
             print(printable(line), file=sys.stderr)
     if ran.stopped or not summary.over_budget:
         exit_with(summary, stopped=ran.stopped)
@@ -59,5 +63,5 @@ def _words(summary: JobSummary, wanted: int) -> Iterator[str]:
     yield f"{count(shown, 'record')} of {count(summary.requests, 'request')}; nothing is kept."
     for reason, number in list(summary.reasons.items())[:REASONS]:
         yield f"  {number:,} x {reason}"
-    if shown < wanted and summary.over_budget:
+    if shown < wanted < sys.maxsize and summary.over_budget:
         yield f"It stopped after {count(summary.requests, 'request')}, since there may be many more without a record."

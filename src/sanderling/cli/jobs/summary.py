@@ -30,6 +30,8 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     fetched: int
     failed: int
     left_out: int
+    refused: int  # by robots.txt
+    passed_over: int  # links that lead to no page of the job, in this run
     waiting: int
     bytes: int
     out: str
@@ -74,6 +76,8 @@ def summarise(
         fetched=counts[End.FETCHED],
         failed=counts[End.FAILED],
         left_out=counts[End.LEFT_OUT],
+        refused=counts[End.REFUSED],
+        passed_over=last.facts.passed_over,
         waiting=counts[End.WAITING],
         bytes=last.facts.bytes,
         out=str(folder.path),
@@ -101,6 +105,8 @@ def words(summary: JobSummary) -> Iterator[str]:
         f"{summary.name}: {count(summary.records, 'record')} of {count(summary.requests, 'request')}; "
         f"this run read {size(summary.bytes)} in {duration(summary.seconds)}."
     )
+    if summary.passed_over:
+        yield f"{count(summary.passed_over, 'link')} to no page of the job passed over."
     yield from _not_kept(summary)
     yield ""
     if summary.records:
@@ -110,7 +116,7 @@ def words(summary: JobSummary) -> Iterator[str]:
 
 
 def _not_kept(summary: JobSummary) -> Iterator[str]:
-    ended = [(summary.failed, "failed"), (summary.left_out, "left out")]
+    ended = [(summary.failed, "failed"), (summary.left_out, "left out"), (summary.refused, "refused")]
     if said := ", ".join(f"{count(number, 'request')} {what}" for number, what in ended if number):
         yield f"{said}:"
         listed = [f"{number:,} x {reason}" for reason, number in list(summary.reasons.items())[:REASONS]]

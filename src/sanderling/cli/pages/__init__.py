@@ -26,3 +26,10 @@ app.command(
     "Exit code 0, or that of the crawl that --retry makes; 2 if the folder holds no crawl.",
     help_epilogue="Example:\n\n    sanderling pages failed example --retry",
 )
+app.command(
+    "sanderling.cli.pages.shell:shell",
+    name="shell",
+    help="Fetch a page as a crawl would, and try selectors on it in a Python prompt, where it is `page`.\n\n"
+    "Exit code 0; 1 if the page could not be fetched, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling pages shell https://example.org/",
+)

@@ -15,6 +15,7 @@ from cyclopts.validators import Number
 from sanderling.cli.client import make_transport
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
+from sanderling.cli.config.file import hosts_in_force
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.flags import Patient
@@ -27,6 +28,7 @@ from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.times import read_age
 from sanderling.clock import Clock, SystemClock
 from sanderling.crawls.run import http_rules
+from sanderling.crawls.session import LoginError
 from sanderling.engine.handover import HandOverError
 from sanderling.executor import in_threads
 from sanderling.extras import missing
@@ -141,6 +143,7 @@ class PagesFlags:
             patience=network.patience,
             leave_out=listed,
             visits=self.visit_rules,
+            hosts=hosts_in_force.get() or {},
         )
 
     def again(self, folder: CrawlFolder) -> str:
@@ -231,7 +234,7 @@ def run_crawl(
     screen = fitting(json=as_json)
     for line in flags.without_parquet:
         screen.note(line)
-    with explain_end(flags.again(folder), (FolderError, HandOverError, RenderError)):
+    with explain_end(flags.again(folder), (FolderError, HandOverError, LoginError, RenderError)):
         ran = run(crawl_folder(folder, transport, rules, flags, SystemClock(), screen))
     given = flags.network, flags.onward
     summary = summarise(folder, ran.last, complete=ran.complete, again=flags.again(folder), given=given)

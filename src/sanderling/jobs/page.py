@@ -1,0 +1,96 @@
+"""Page: what a page function is given. A reply, with selectors, its main text and links to follow."""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from sanderling.jobs.elements import Element, Elements, HtmlElement, XmlElement, select_by_xpath, select_elements
+from sanderling.jobs.reply import JobReply
+from sanderling.jobs.request import Request, resolve
+from sanderling.pages.charset import decode
+from sanderling.pages.extract import ExtractedPage, charset_in, extract
+from sanderling.pages.kinds import ContentKind, kind_of
+from sanderling.task import Reply
+
+_OTHER_SCHEME = re.compile(r"\s*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+
+
+class Page(JobReply):
+    """A page; `captures` has what stands in its address for the names in the pattern."""
+
+    def __init__(
+        self, raw: Reply, request: Request, args: Mapping[str, Any], captures: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(raw, request, args)
+        self.captures = captures or {}
+
+    def css(self, selector: str) -> Elements:
+        """What a CSS selector finds; `a::text` and `a::attr(href)` find texts. Raises ValueError."""
+        return self._root.css(selector)
+
+    def xpath(self, expression: str) -> Elements:
+        """What an XPath expression finds. Raises ValueError, or MissingExtraError where lxml is not installed."""
+        return self._xml_root.xpath(expression)
+
+    def text(self) -> str:
+        """The page as text, in the charset that browsers would read it in."""
+        return self._decoded
+
+    def markdown(self) -> str:
+        """The main text of the page as Markdown."""
+        return self._extracted.text
+
+    def links(self) -> tuple[str, ...]:
+        """Where the page leads: absolute, each once, in its order; none where it asks not to be followed."""
+        return self._extracted.links
+
+    def follow(self, url: "str | Element", **arguments: Any) -> Request:  # noqa: ANN401 - the arguments of a request
+        """A request for an address that the page names, or for that of a link in it. Raises ValueError."""
+        address = url if isinstance(url, str) else url.attributes.get("href") or url.attributes.get("src")
+        if address is None:
+            raise ValueError(f"{url!r} has no href and no src, expected a link")
+        return Request(resolve(address.strip(), self._base), **arguments)
+
+    def follow_all(self, selector: str, **arguments: Any) -> list[Request]:  # noqa: ANN401 - the same
+        """Requests for all links that a CSS selector finds; what leads nowhere on the web is passed over."""
+        found = []
+        for value in self.css(selector).attrs("href"):
+            try:
+                found += [] if _OTHER_SCHEME.match(value) else [self.follow(value, **arguments)]
+            except ValueError:  # a link that no browser could follow
+                continue
+        return found
+
+    @cached_property
+    def _decoded(self) -> str:
+        return decode(self.body, charset_in(self.header("Content-Type") or ""))[0]
+
+    @cached_property
+    def _html(self) -> str:
+        if kind_of(self.header("Content-Type"), self.body) is ContentKind.OTHER:
+            raise ValueError(f"the body is {self.header('Content-Type')!r:.60}, expected a page")
+        return self._decoded
+
+    @cached_property
+    def _root(self) -> HtmlElement:
+        return select_elements(self._html)
+
+    @cached_property
+    def _xml_root(self) -> XmlElement:
+        return select_by_xpath(self._html)
+
+    @cached_property
+    def _extracted(self) -> ExtractedPage:
+        content_type = self.header("Content-Type") or ""
+        return extract(self.body, content_type=content_type, url=self.url, language=self.header("Content-Language"))
+
+    @cached_property
+    def _base(self) -> str:
+        """What links are relative to: the page says so itself, or it is its address."""
+        if b"<base" not in self.body and b"<BASE" not in self.body:
+            return self.url
+        return resolve(self.css("base").attr("href") or self.url, self.url)
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url} {len(self.body):,} bytes>"
