@@ -32,6 +32,7 @@ FORGETS: dict[str, Any] = {"pages": pages_forget, "repos": repos_forget}
 
 def forget(
     folder: Annotated[Path, Parameter(help="The folder of a crawl of pages or repos, which is not running.")],
+    /,
     *what: Annotated[
         str,
         Parameter(

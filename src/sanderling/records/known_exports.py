@@ -92,21 +92,22 @@ def _clear(kind: str, path: Path, table: str) -> None:
     """Remove what the export holds; an empty place is left, which is known to be ours."""
     with target_errors(path):
         if kind == "sqlite":
-            tables = SqliteTables(path)
-            tables.open()
-            try:
-                tables.run("PRAGMA secure_delete = ON")
-                with tables.transaction():
-                    tables.run(f"DROP TABLE IF EXISTS {quoted(table)}")
-                    tables.run(f"DELETE FROM {MARKS} WHERE name = ?", table)  # noqa: S608 - ours
-            finally:
-                tables.close()
+            _drop(SqliteTables(path), table)
         elif kind == "parquet":
             for part in [*_parts(path), path / MARK]:
                 part.unlink(missing_ok=True)
         else:
             path.write_bytes(b"")
             path.with_name(path.name + FILE_MARK).unlink(missing_ok=True)
+
+
+def _drop(tables: SqliteTables, table: str) -> None:
+    tables.open()
+    with closing(tables):
+        tables.run("PRAGMA secure_delete = ON")
+        with tables.transaction():
+            tables.run(f"DROP TABLE IF EXISTS {quoted(table)}")
+            tables.run(f"DELETE FROM {MARKS} WHERE name = ?", table)  # noqa: S608 - ours
 
 
 def _parts(path: Path) -> Sequence[Path]:

@@ -6,7 +6,7 @@ Done again after it was killed, it does nothing where it was done before.
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -85,26 +85,17 @@ def finish(folder: Path) -> ReposRemoved:
     if not forgotten.says.removing:
         return ReposRemoved()
     listed = RepoLeaveOut.of(map(read_thing, forgotten.says.removing))
-    dids, segments = set(listed.dids), 0
-    repos = 0
-    with plainly(folder):
-        lock = Lock(folder / "lock")
-        try:
-            for path in segments_in(folder):
-                removed = _forget_in(path, listed)
-                dids.update(removed)
-                repos += len(removed)
-                segments += bool(removed)
-            if (folder / PROGRESS).exists():
-                with closing(SqliteProgress(folder / PROGRESS)) as progress:
-                    progress.forget(sorted(dids))
-            for name in CACHES if listed.hosts else ():
-                (folder / name).unlink(missing_ok=True)
-            sync_folder(folder)
-            forgotten.removed()
-        finally:
-            lock.release()
-    return ReposRemoved(repos, segments)
+    with plainly(folder), ExitStack() as held:
+        held.callback(Lock(folder / "lock").release)
+        removed = [_forget_in(path, listed) for path in segments_in(folder)]
+        if (folder / PROGRESS).exists():
+            progress = held.enter_context(closing(SqliteProgress(folder / PROGRESS)))
+            progress.forget(sorted(listed.dids.union(*removed)))
+        for name in CACHES if listed.hosts else ():
+            (folder / name).unlink(missing_ok=True)
+        sync_folder(folder)
+        forgotten.removed()
+    return ReposRemoved(sum(map(len, removed)), sum(map(bool, removed)))
 
 
 def _forget_in(path: Path, listed: RepoLeaveOut) -> list[str]:
@@ -124,15 +115,8 @@ def _forget_in(path: Path, listed: RepoLeaveOut) -> list[str]:
 def _rewrite(path: Path, archive: Archive, without: set[int], problems: Sequence[ArchiveProblem]) -> None:
     draft = draft_of(path)
     try:
-        with cast("BinaryIO", draft.open("x+b", buffering=0)) as file:
-            writer = RcaWriter(file, created_at=archive.header.created_at)
-            for block in archive.blocks():
-                if block.offset not in without:
-                    writer.append(block.did, block.data)
-            _check(problems)
-            if archive.finalised:
-                writer.finalise()
-            os.fsync(file.fileno())
+        _write_without(draft, archive, without)
+        _check(problems)
         if path.suffix == PART:
             # It says how long the .part was; to say nothing is always right.
             (path.parent / "synced").unlink(missing_ok=True)
@@ -141,6 +125,17 @@ def _rewrite(path: Path, archive: Archive, without: set[int], problems: Sequence
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def _write_without(draft: Path, archive: Archive, without: set[int]) -> None:
+    with cast("BinaryIO", draft.open("x+b", buffering=0)) as file:
+        writer = RcaWriter(file, created_at=archive.header.created_at)
+        for block in archive.blocks():
+            if block.offset not in without:
+                writer.append(block.did, block.data)
+        if archive.finalised:
+            writer.finalise()
+        os.fsync(file.fileno())
 
 
 def _check(problems: Sequence[ArchiveProblem]) -> None:

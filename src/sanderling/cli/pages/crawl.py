@@ -93,6 +93,38 @@ class PagesNetwork(Patient):
 USUAL = PagesNetwork()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitFlags:
+    """Whether and how often pages are visited again."""
+
+    every: str | None = None
+    """Go on, and visit each page again: auto, when it is likely to have changed; 1d, as often as that; 6h-14d, the
+    former within these bounds (auto is 1h-30d)."""
+
+    visits: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+    """Second visits a day at most; by default as many as visit each page once a week on average."""
+
+    def rules(self, max_pages: int | None) -> VisitRules | None:
+        """How often pages are visited again; None if they are not. Raises CommandError."""
+        if self.every is None:
+            if self.visits is not None:
+                raise CommandError("--visits says how many second visits are made a day: it needs --every auto", code=2)
+            return None
+        if max_pages is not None:
+            raise CommandError("--every goes on without end: it cannot be had with --max-pages", code=2)
+        if self.every == "auto":
+            return VisitRules(a_day=self.visits)
+        shortest, _, longest = self.every.partition("-")
+        ages = read_age("--every", shortest), read_age("--every", longest or shortest)
+        if ages[0] > ages[1]:
+            raise CommandError(f"--every is {self.every!r}, expected the shorter interval first, as 1h-30d", code=2)
+        return VisitRules(*ages, self.visits)
+
+
+ONCE = VisitFlags()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesFlags:
     """The flags of a crawl, beside those that say what to crawl."""
@@ -102,25 +134,7 @@ class PagesFlags:
     options: Options = BOUNDED
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
-    every: str | None = None
-    visits: int | None = None
-
-    @property
-    def visit_rules(self) -> VisitRules | None:
-        """How often pages are visited again; None if they are not. Raises CommandError."""
-        if self.every is None:
-            if self.visits is not None:
-                raise CommandError("--visits says how many second visits are made a day: it needs --every auto", code=2)
-            return None
-        if self.max_pages is not None:
-            raise CommandError("--every goes on without end: it cannot be had with --max-pages", code=2)
-        if self.every == "auto":
-            return VisitRules(a_day=self.visits)
-        shortest, _, longest = self.every.partition("-")
-        ages = read_age("--every", shortest), read_age("--every", longest or shortest)
-        if ages[0] > ages[1]:
-            raise CommandError(f"--every is {self.every!r}, expected the shorter interval first, as 1h-30d", code=2)
-        return VisitRules(*ages, self.visits)
+    visiting: VisitFlags = ONCE
 
     @property
     def writes_parquet(self) -> bool:
@@ -142,7 +156,7 @@ class PagesFlags:
             max_pages=self.max_pages,
             patience=network.patience,
             leave_out=listed,
-            visits=self.visit_rules,
+            visits=self.visiting.rules(self.max_pages),
             hosts=hosts_in_force.get() or {},
         )
 
@@ -151,9 +165,17 @@ class PagesFlags:
         limit = None if folder.ledger.counts()[End.LEFT] else self.max_pages
         flags = ["--no-parquet"] if self.parquet is False else []
         flags += [] if limit is None else ["--max-pages", str(limit)]
-        flags += [] if self.every is None else ["--every", self.every]
-        flags += [] if self.visits is None else ["--visits", str(self.visits)]
-        return again("pages crawl", "--resume", "--out", folder.path, *flags, self.network, self.onward, self.options)
+        return again(
+            "pages crawl",
+            "--resume",
+            "--out",
+            folder.path,
+            *flags,
+            self.visiting,
+            self.network,
+            self.onward,
+            self.options,
+        )
 
 
 def crawl(  # noqa: PLR0913 - a flag each
@@ -177,20 +199,6 @@ def crawl(  # noqa: PLR0913 - a flag each
     resume: Annotated[
         bool, Parameter(negative=(), help="Go on with what the folder holds; the addresses need not be given again.")
     ] = False,
-    every: Annotated[
-        str | None,
-        Parameter(
-            help="Go on, and visit each page again: auto, when it is likely to have changed; 1d, as often as that; "
-            "6h-14d, the former within these bounds (auto is 1h-30d)."
-        ),
-    ] = None,
-    visits: Annotated[
-        int | None,
-        Parameter(
-            validator=Number(gte=1),
-            help="Second visits a day at most; by default as many as visit each page once a week on average.",
-        ),
-    ] = None,
     parquet: Annotated[
         bool | None,
         Parameter(help="Write Parquet files beside the JSON lines at the end; by default if pyarrow is installed."),
@@ -200,6 +208,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         Parameter(help="Keep pages as they came, too: html in files of bodies/, warc in archives of warc/."),
     ] = None,
     json: SummaryAsJson = False,
+    visiting: VisitFlags = ONCE,
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
@@ -217,8 +226,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         options=options,
         max_pages=max_pages,
         parquet=parquet,
-        every=every,
-        visits=visits,
+        visiting=visiting,
     )
     transport, rules = network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
