@@ -113,7 +113,7 @@ class Fetcher:
         learns from that.
         """
         requests = hops = 0
-        seen = {(task.url, self.cookies_for(task))}
+        seen = {(task.url, self.cookies_for(task))} if self._follow else set()
         while True:
             leave: Permit | Outcome
             if permit is not None and permit.live:

@@ -102,7 +102,7 @@ class CookieJar:
 
     def header(self, task: Task, wall: float) -> str:
         """What goes into the Cookie header of a task; nothing if no cookie is for it."""
-        if self._groups.keys().isdisjoint(_above(_name(task.host))):  # as for most hosts
+        if not self._groups or self._groups.keys().isdisjoint(_above(_name(task.host))):  # as for most hosts
             return ""
         origin = _Origin.of(task)
         found = [each for each in self._for(origin, wall) if each.secure <= origin.secure]
@@ -132,7 +132,8 @@ class CookieJar:
 
     def learn(self, task: Task, headers: Headers, wall: float) -> None:
         """Take what the reply to a task sets."""
-        lines = [value for name, value in headers if name.lower() == "set-cookie"]
+        # By length first: every header of every reply comes by here.
+        lines = [value for name, value in headers if len(name) == 10 and name.lower() == "set-cookie"]
         if not lines:
             return
         origin = _Origin.of(task)

@@ -116,17 +116,19 @@ class PageHandler:
         for _ in range(MOST_HOPS):
             before = self._fetcher.cookies_for(task)
             fetched = await self._fetcher.fetch(task, permit)
-            changed = fetched.reply is not None and before != self._fetcher.cookies_for(task)
+            if fetched.reply is None or not moves(fetched.reply):
+                break
+            changed = before != self._fetcher.cookies_for(task)
             if (same := self._leads_back(queued, fetched.reply, changed=changed)) is None:
                 break
             task = Task(same, blame=blame)
         return fetched
 
-    def _leads_back(self, queued: QueuedUrl, reply: Reply | None, *, changed: bool) -> str | None:
+    def _leads_back(self, queued: QueuedUrl, reply: Reply, *, changed: bool) -> str | None:
         """Where the reply leads, if that is this very URL, with a session in it or with a cookie that has `changed`.
 
         As a URL of its own it were a loop.
         """
-        same = None if reply is None else record.respelled(queued, reply, itself=changed)
+        same = record.respelled(queued, reply, itself=changed)
         known = None if same is None else self._permissions.known(origin_of(queued.url))
         return same if same is None or known is None or known.allows(same) else None
