@@ -44,6 +44,9 @@ def sent(jar: CookieJar, url: str = "https://a.example.org/dir/page", wall: floa
         ("a=1; Domain=org; Path=/", "https://a.example.org/", ""),  # a public suffix
         ("a=1; Domain=; Path=/", "https://a.example.org/", "a=1"),
         ("a=1; Domain=example.org:443; Path=/", "https://a.example.org/", ""),
+        ("a=1; Domain=example.org.; Path=/", "https://a.example.org/", ""),
+        ("a=1; Domain=. example.org; Path=/", "https://a.example.org/", ""),
+        ("=a=1; Path=/", "https://a.example.org/", ""),  # not to be told from one with a name
         ("a=1; Secure; Path=/", "https://a.example.org/", "a=1"),
         ("a=1; Secure; Path=/", "http://a.example.org/", ""),
         ("__Host-a=1; Secure; Path=/", "https://a.example.org/", "__Host-a=1"),
@@ -94,11 +97,11 @@ def test_plain_http_neither_sets_nor_covers_a_secure_cookie() -> None:
 
 
 def test_longer_paths_come_first_then_what_is_older() -> None:
-    jar = jar_with("a=1; Path=/", "b=2; Path=/dir", wall=NOW)
+    jar = jar_with("d=0; Path=/; Domain=example.org", "a=1; Path=/", "b=2; Path=/dir", wall=NOW)
     learn(jar, "c=3; Path=/", wall=NOW + 1)
     learn(jar, "a=4; Path=/", wall=NOW + 2)
 
-    assert sent(jar) == "b=2; a=4; c=3"
+    assert sent(jar) == "b=2; d=0; a=4; c=3"
 
 
 def test_a_cookie_ends_and_none_lasts_for_more_than_400_days() -> None:

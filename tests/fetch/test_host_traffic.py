@@ -114,3 +114,22 @@ def test_a_proxy_is_no_host_to_crawl() -> None:
 
     with pytest.raises(Refused, match="a proxy is not asked"):
         asyncio.run(main())
+
+
+def test_https_goes_through_a_proxy_by_connect_and_keeps_its_secrets_from_it() -> None:
+    async def main() -> tuple[Code, str, str, dict[str, str]]:
+        async with ScriptedServer({"a.example:443": [answer(502)]}) as server:
+            traffic = HostTraffic(
+                secrets=(("Authorization", "Basic eA=="),), proxy=f"http://me:hunter2@127.0.0.1:{server.port}"
+            )
+            async with Http(HttpRules(hosts=HostTable({"*": traffic})), GuardRules()) as http:
+                fetched = await Fetcher(http, Limiter(FAST), retry=False).fetch(Task("https://a.example/"))
+            assert "hunter2" not in repr(fetched)
+            (asked,) = server.requests
+            return fetched.outcome.code, asked.method, asked.path, asked.headers
+
+    code, method, path, headers = asyncio.run(asyncio.wait_for(main(), 30))
+
+    assert (code, method, path) == (Code.NETWORK_ERROR, "CONNECT", "a.example:443")
+    assert headers["proxy-authorization"] == "Basic bWU6aHVudGVyMg=="
+    assert "authorization" not in headers

@@ -24,7 +24,7 @@ def at(answer: Reply, url: str = URL) -> Reply:
 
 
 def read(answer: Reply) -> tuple[dict[str, object], tuple[str, ...]]:
-    ended, links, _ = record.read(QUEUED, OK, at(answer), WALL)
+    ended, links, _, _ = record.read(QUEUED, OK, at(answer), WALL)
     assert ended.row is not None
     row: dict[str, object] = json.loads(ended.row)
     return row, links
@@ -94,7 +94,7 @@ def test_what_is_no_sitemap_is_kept_as_it_is(body: bytes) -> None:
     ],
 )
 def test_json_is_kept_to_the_digit_on_one_line(body: bytes, kept: bytes) -> None:
-    ended, _, _ = record.read(QUEUED, OK, at(reply(200, body, Content_Type="application/json")), WALL)
+    ended, _, _, _ = record.read(QUEUED, OK, at(reply(200, body, Content_Type="application/json")), WALL)
 
     assert ended.row is not None
     assert b'"json":' + kept in ended.row
@@ -110,7 +110,7 @@ def test_what_is_said_to_be_json_and_is_none_is_kept_as_text(body: bytes) -> Non
 
 
 def test_other_bodies_become_files_named_by_their_content() -> None:
-    ended, _, _ = record.read(QUEUED, OK, at(reply(200, b"%PDF\x00", Content_Type="application/pdf")), WALL)
+    ended, _, _, _ = record.read(QUEUED, OK, at(reply(200, b"%PDF\x00", Content_Type="application/pdf")), WALL)
 
     assert ended.body is not None
     assert ended.row is not None
@@ -120,7 +120,7 @@ def test_other_bodies_become_files_named_by_their_content() -> None:
 
 
 def test_validators_are_remembered_for_the_next_crawl() -> None:
-    ended, _, _ = record.read(QUEUED, OK, at(page(ETag='"1"', Last_Modified="yesterday")), WALL)
+    ended, _, _, _ = record.read(QUEUED, OK, at(page(ETag='"1"', Last_Modified="yesterday")), WALL)
 
     assert (ended.etag, ended.modified) == ('"1"', "yesterday")
 
@@ -176,7 +176,7 @@ def test_a_url_that_was_not_fetched_has_no_row() -> None:
 def test_a_row_can_be_read_however_deep_the_reader_is_in_calls_of_its_own(nesting: int) -> None:
     """Else a page at the brink of what can be nested would end `verify`, or keep the crawl from going on."""
     body = b"[" * nesting + b"]" * nesting
-    ended, _, _ = record.read(QUEUED, OK, at(reply(200, body, Content_Type="application/json")), WALL)
+    ended, _, _, _ = record.read(QUEUED, OK, at(reply(200, body, Content_Type="application/json")), WALL)
 
     def within(calls: int) -> int:
         return within(calls - 1) if calls else msgspec.json.decode(ended.row or b"", type=RowId).id

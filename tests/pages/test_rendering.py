@@ -1,5 +1,6 @@
 """Which pages are rendered, and what becomes of them in a crawl. The browser is a fake; `test_browser.py` has one."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from itertools import pairwise
@@ -19,6 +20,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.pages.crawl import Crawl
+from sanderling.pages.crawling import crawl_pages
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rendering import needs_scripts
 from sanderling.pages.rules import CrawlRules
@@ -268,6 +270,14 @@ def test_what_is_missing_is_said_before_anything_begins(
     assert says in " ".join(done.err.split())
     assert not (tmp_path / "x").exists()
     assert "playwright" in extras.EXTRAS
+
+
+def test_the_function_says_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "have", lambda library: library != "playwright")
+
+    with pytest.raises(RenderError, match="--render needs playwright"):
+        asyncio.run(crawl_pages(["http://127.0.0.1:1/"], tmp_path / "x", render=["auto"]))
+    assert not (tmp_path / "x").exists()
 
 
 def test_without_a_browser_the_command_that_installs_one_is_said(

@@ -229,8 +229,8 @@ class _Visit:
         page = await context.new_page()
         page.on("load", self._on_load)
         page.on("crash", self._on_crash)
+        context.on("page", self._refuse)  # every other one
         await page.goto(self._url, wait_until="commit", timeout=ANSWER * 1000)
-        context.on("page", self._refuse)
         cut = await self._rest(clock)
         try:
             async with asyncio.timeout(ANSWER):

@@ -34,6 +34,7 @@ SLIDING = 3600.0  # seconds that an end may move without being written anew
 
 # What can neither be sent nor kept: the client has surrogates for bytes that are no UTF-8.
 _UNUSABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+_NO_DOMAIN = re.compile(r"\s|\.$|:(?!.*\]$)")  # also with a dot at its end, or a port
 _MAX_AGE = re.compile(r"-?[0-9]+")
 _DELIMITER = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?![0-9])")
@@ -91,6 +92,7 @@ class CookieJar:
         self._groups: dict[str, dict[_Key, Cookie]] = {}
         self._used: dict[tuple[str, _Key], int] = {}  # when each was last set or sent, by count
         self._secure: Counter[str] = Counter()  # names of Secure cookies
+        self._latest = 0.0  # when the last of them was made
         self._clock = 0
         self._unsaved = False
 
@@ -172,7 +174,9 @@ class CookieJar:
                 self._drop(old)
                 self._unsaved = True
             return
-        self._put(cookie if old is None else msgspec.structs.replace(cookie, created=old.created))
+        # Of those that one reply sets, the first is the oldest.
+        self._latest = max(cookie.created, self._latest + 1e-6)
+        self._put(msgspec.structs.replace(cookie, created=self._latest if old is None else old.created))
         self._unsaved = self._unsaved or old is None or not _is_same(old, cookie)
 
     def _put(self, cookie: Cookie) -> None:
@@ -334,7 +338,8 @@ def _is_allowed(cookie: Cookie, origin: _Origin, path: str) -> bool:
         return False
     lower = cookie.name.lower()
     if not lower:
-        return not cookie.value.lower().startswith(("__secure-", "__host-"))
+        # Whoever reads the header would take one with an equals sign for a name.
+        return "=" not in cookie.value and not cookie.value.lower().startswith(("__secure-", "__host-"))
     if lower.startswith("__host-"):
         return cookie.secure and cookie.host_only and path == "/"
     return cookie.secure or not lower.startswith("__secure-")
@@ -345,8 +350,8 @@ def _domain(text: str, host: str) -> str | None:
     text = text.removeprefix(".")
     if not text:
         return ""
-    if ":" in text and not text.endswith("]"):
-        return None  # a port is no part of a domain
+    if _NO_DOMAIN.search(text):
+        return None
     try:
         domain = normalise(text)
     except HostError:

@@ -18,6 +18,7 @@ from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.transport import Transport
 from sanderling.ids import host_of
+from sanderling.pages.budgets import TrapBudgets
 from sanderling.pages.discovery import LinkDiscovery
 from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, Understood
@@ -86,6 +87,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
                 self._discovery.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
+        source.budgets = TrapBudgets(self.rules, ledger.fetched() if self.rules.has_budgets else {})
         first = ledger.waiting_hosts(0, source.most_hosts, inf)
         source.waiting = ledger.counts()[End.WAITING] - sum(each.waiting for each in first)
         source.unread = source.waiting > 0

@@ -1,6 +1,7 @@
 """A crawl of pages as a function, for code that is not ours. The command and it go on with what the other began."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from sanderling.crawls.run import http_rules, run_to_end
 from sanderling.crawls.session import HostPatterns, caps_of, host_table
 from sanderling.engine.handover import HandOver
 from sanderling.executor import Executor
+from sanderling.fetch.render import RenderRules, make_renderer
 from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
@@ -45,6 +47,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     private: bool = False,
     hosts: HostPatterns | None = None,
     keep: Keep | None = None,
+    render: Iterable[str] = (),
     hand_over: HandOver[bytes] | None = None,
 ) -> CrawlResult:
     """Crawl all of each host from these addresses on, into a folder, with a row for each page.
@@ -52,8 +55,9 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     Whoever is cancelled or killed loses nothing: called again, it goes on where it was, and, once all is done, fetches
     what has changed since. With `keep`, pages are kept as they came, too: in files or in a WARC. All rows also go to
     `hand_over`, before the folder takes note of them, such as those of `hand_to_events`. `hosts` is what is set for
-    some, by pattern: `{"*.example.org": HostSettings(...)}`. Raises ValueError for what is no address, FolderError if
-    the folder is not to be had, LoginError if we are not let in.
+    some, by pattern: `{"*.example.org": HostSettings(...)}`. `render` is as that of the command. Raises ValueError for
+    what is no address, FolderError if the folder is not to be had, LoginError if we are not let in, RenderError if
+    there is no browser.
     """
     clock, path = SystemClock(), Path(folder)
     plan = CrawlPlan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth, keep)
@@ -63,6 +67,8 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps), caps=caps_of(hosts)))
     asking = http_rules(rps, contact, MOST_RAW, MOST_DECODED, host_table(hosts))
     transport = make_transport(asking, limiter, BODIES, private=private)
+    if (rendering := RenderRules.of(render)) is not None:
+        transport = replace(transport, renderer=make_renderer(rendering, clock))
     rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages, hosts=hosts)
     held = CrawlFolder.open(path, plan, resume=False, wall=clock.wall())
 

@@ -14,6 +14,7 @@ import msgspec
 
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.ids import host_of
+from sanderling.outcome import Code
 from sanderling.pages import earlier, forget, parquet
 from sanderling.pages.archive import PageArchive, write_index
 from sanderling.pages.earlier import LEDGER, NEXT
@@ -220,7 +221,8 @@ def _goes_on(ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, res
     if not ledger.meta.finished or visits:
         return True
     counts = ledger.counts()
-    if resume and not counts[End.FAILED] + counts[End.LEFT]:
+    cut = ledger.by_code().get((End.LEFT_OUT, Code.CANCELLED), 0)
+    if resume and not counts[End.FAILED] + counts[End.LEFT] + cut:
         raise FolderError(f"there is nothing to resume in {path}: its crawl is finished. Crawl again without resume.")
     return resume
 

@@ -35,6 +35,8 @@ class RobotsHost(BacklogHost[Q]):
     learning: bool = False  # whether its robots.txt is being asked for: nothing else is meanwhile
     heeded: tuple[str, ...] = ()  # schemes whose robots.txt was taken notice of: its delay, and its sitemaps
     shut: dict[str, Shut] | None = None  # by origin
+    texts: dict[tuple[int, str], int] | None = None  # pages, by text and shape of address; the last that came
+    cut: set[str] | None = None  # shapes of addresses at which one text came too often
     forbidden: Outcome | None = None  # why our own guard lets nothing be asked there
 
     def shut_out(self, origin: str, now: float, rules: EngineRules) -> bool:

@@ -69,11 +69,15 @@ _encode = msgspec.json.Encoder().encode
 # Calls within calls that whoever reads a row may be in. What JSON may nest depends on how many there are: a document at
 # the brink would be kept here, and be too much for somebody else.
 ROOM = 300
+FLAT = 200  # brackets in a document that cannot nest deep enough to matter, which is most of them
 _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
 
 
 class _Text(msgspec.Struct):
     text: str | None = None
+
+
+SHORT = 100  # characters of a text that is not compared with others
 
 
 class ReadPage(NamedTuple):
@@ -82,6 +86,7 @@ class ReadPage(NamedTuple):
     ended: Ended
     links: tuple[str, ...]
     sitemap: Sitemap | None
+    text: int | None = None  # by which its text is known again, in this process
 
 
 def respelled(queued: QueuedUrl, reply: Reply, *, itself: bool = False) -> str | None:
@@ -122,7 +127,12 @@ def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announc
         ended = msgspec.structs.replace(_ended(queued, outcome, End.FETCHED, row), etag=None, modified=None)
         return ReadPage(ended, row.links, listed)
     body, links = _fill(row, reply, kind)
-    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None)
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None, _text_key(row))
+
+
+def _text_key(row: PageRow) -> int | None:
+    """By what the text is known again; None if it is too short to tell pages apart, such as that of an empty shell."""
+    return hash(row.text) if row.text and len(row.text) >= SHORT else None
 
 
 def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
@@ -150,7 +160,7 @@ def read_rendered(queued: QueuedUrl, outcome: Outcome, rendered: RenderedPage, w
     if rendered.screenshot is not None:
         body = BodyFile.of(rendered.screenshot, ".png", f"{SCREENSHOTS}/{queued.id}.png")
         row.screenshot = body.path
-    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), row.links, None)
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), row.links, None, _text_key(row))
 
 
 def text_of(ended: Ended) -> str:
@@ -241,7 +251,8 @@ def _is_json(row: PageRow, body: bytes) -> bool:
     """Keep JSON as it is, on one line; False if it is none."""
     try:
         plain = body.decode("utf-8-sig").encode()
-        row.json = msgspec.Raw(_on_one_line(plain, ROOM))
+        flat = plain.count(b"[") + plain.count(b"{") <= FLAT
+        row.json = msgspec.Raw(_on_one_line(plain, 0 if flat else ROOM))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         row.detail = f"said to be JSON and is none: {error}"[:200]
         return False

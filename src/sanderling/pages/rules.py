@@ -15,7 +15,16 @@ class CrawlRules(EngineRules):
 
     longest_pace: float = LONGEST_DELAY
     max_pages: int | None = None
+    max_per_host: int | None = None  # pages; what is in flight then is still fetched
+    max_per_domain: int | None = None  # the same of all hosts that somebody has registered with one name
+    # Addresses of a host that differ in digits and have one text, until those like them are cut off; 0: all may come.
+    max_same_text: int = 200
     leave_out: ExcludedUrls | None = None  # decides anew, if there is one, what an earlier run has left out
     visits: VisitRules | None = None  # pages are visited again, until somebody stops it
     hosts: HostPatterns = field(default_factory=dict)  # where to log in; the client has the rest of what is set
     robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones
+
+    @property
+    def has_budgets(self) -> bool:
+        """Whether pages of hosts or domains are counted."""
+        return bool(self.max_per_host or self.max_per_domain)

@@ -10,6 +10,7 @@ from sanderling.engine.ports import Settled
 from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
+from sanderling.pages.budgets import TrapBudgets
 from sanderling.pages.discovery import LinkDiscovery, MovedUrl
 from sanderling.pages.handler import Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
@@ -37,6 +38,7 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         self._discovery = discovery
         self._rules = rules
         self.visiting = False  # whether pages are visited again, so that there is always more to come
+        self.budgets = TrapBudgets(rules, {})
 
     # What is next.
 
@@ -67,15 +69,16 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
 
     def check(self, host: PageHost, queued: QueuedUrl, now: float) -> QueuedUrl | RobotsWork | None:
         """The URL if nothing known forbids it, or robots.txt if that comes first."""
-        if (
-            host.forbidden is None
-            and self._rules.leave_out is not None
-            and (why := self._rules.leave_out.why(queued.url, host.name))
-        ):
-            outcome = Outcome(Code.REFUSED, detail=f"left out: {why}"[:200])
-            self.end(host, queued, outcome, End.LEFT_OUT, requests=0)
+        if host.forbidden is None and (unwanted := self._left_out(host, queued)) is not None:
+            self.end(host, queued, unwanted, End.LEFT_OUT, requests=0)
             return None
         return self.check_robots(host, queued, now)
+
+    def _left_out(self, host: PageHost, queued: QueuedUrl) -> Outcome | None:
+        """Why it is not to be asked for: somebody's wish, or a budget, which no first address counts against."""
+        if self._rules.leave_out is not None and (why := self._rules.leave_out.why(queued.url, host.name)):
+            return Outcome(Code.REFUSED, detail=f"left out: {why}"[:200])
+        return self.budgets.spent(host, queued.url) if queued.depth else None
 
     # What became of it.
 
@@ -86,6 +89,7 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
             self.learned(host, work.key, settled.outcome, result, now)
         elif isinstance(result, ReadPage | Ended):
             self.bytes += settled.size
+            self.budgets.count(host, work.url, result.text if isinstance(result, ReadPage) else None)
             self.add(host, result if isinstance(result, Ended) else self._follow(work, result))
         elif isinstance(result, MovedUrl):
             self._discovery.move(work, result)

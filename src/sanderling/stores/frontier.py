@@ -92,6 +92,11 @@ class Frontier:
         with plainly(self._path):
             return dict(self._db.execute("SELECT name, waiting FROM host WHERE waiting > 0"))
 
+    def fetched(self) -> dict[str, int]:
+        """The hosts of which pages are fetched, and how many."""
+        with plainly(self._path):
+            return dict(self._db.execute("SELECT name, fetched FROM host WHERE fetched > 0"))
+
     def waiting_hosts(self, after: int, most: int, wall: float) -> list[HostBacklog]:
         """The first so many hosts with a higher id that have URLs that wait, and are due if they were set aside."""
         with plainly(self._path):
@@ -228,31 +233,30 @@ class Frontier:
     def leave(self) -> int:
         """Every URL that waits for a host that answers ends LEFT, for a run that may ask for more; how many."""
         with self._transaction() as tally:
-            number = self._change("SET end = 6 WHERE end = 0 AND host NOT IN (SELECT host FROM aside)")
+            answering = "end = 0 AND host NOT IN (SELECT host FROM aside)"
+            number = self._db.execute(f"UPDATE url SET end = 6 WHERE {answering}").rowcount  # noqa: S608 - ours
             self._db.execute("UPDATE host SET waiting = 0 WHERE id NOT IN (SELECT host FROM aside) AND waiting > 0")
             self._db.execute("DELETE FROM again WHERE host NOT IN (SELECT host FROM aside)")
             tally[End.LEFT, ""] += number
             tally[End.WAITING, ""] -= number
         return number
 
-    def reopen(self, end: End) -> dict[str, int]:
-        """What ended so waits again; how many, by host. ValueError for what was kept: its row is written."""
+    def reopen(self, end: End, code: str | None = None) -> dict[str, int]:
+        """What ended so, for this reason if one is given, waits again; by host. ValueError for what was kept."""
+        given = int(end), None if code is None else self._codes[code]
         if end not in REOPENABLE:
             raise ValueError(f"{end.name} cannot be reopened, expected {', '.join(each.name for each in REOPENABLE)}")
         with self._transaction() as tally:
-            hosts = self._by_host("WHERE end = ?", int(end))
-            self._db.execute("DELETE FROM failure WHERE id IN (SELECT id FROM url WHERE end = ?)", (int(end),))
-            self._db.execute(
-                """INSERT OR IGNORE INTO ranked SELECT url.host, request.priority, url.id
-                FROM request JOIN url ON url.id = request.id WHERE request.priority <> 0 AND url.end = ?""",
-                (int(end),),
-            )
-            self._change("SET end = 0, code = 0 WHERE end = ?", int(end))
+            hosts = self._by_host("WHERE end = ? AND code = coalesce(?, code)", *given)
+            which = "SELECT id FROM url WHERE end = ? AND code = coalesce(?, code)"
+            self._db.execute(f"DELETE FROM failure WHERE id IN ({which})", given)  # noqa: S608 - ours
+            frontier_file.rank_again(self._db, given)
+            self._db.execute("UPDATE url SET end = 0, code = 0 WHERE end = ? AND code = coalesce(?, code)", given)
             rows = [(number, name) for name, number in hosts.items()]
             self._db.executemany("UPDATE host SET waiting = waiting + ? WHERE name = ?", rows)
-            for (was, code), number in self._tally.items():
-                if was is end:
-                    tally[was, code] -= number
+            for (was, why), number in self._tally.items():
+                if was is end and code in (None, why):
+                    tally[was, why] -= number
             tally[End.WAITING, ""] += sum(hosts.values())
         return hosts
 
@@ -386,12 +390,8 @@ class Frontier:
             raise FolderError(f"{self._path} is damaged: its table of hosts and the index of it differ.")
         return self._hosts
 
-    def _by_host(self, where: str, *values: int) -> dict[str, int]:
+    def _by_host(self, where: str, *values: int | None) -> dict[str, int]:
         """How many URLs there are, by host; `where` is ours."""
         sql = f"SELECT host, count(*) AS number FROM url {where} GROUP BY host"  # noqa: S608
         with plainly(self._path):
             return dict(self._db.execute(f"SELECT name, number FROM ({sql}) JOIN host ON id = host", values))  # noqa: S608
-
-    def _change(self, what: str, *values: object) -> int:
-        """Update URLs; how many they were. `what` is ours."""
-        return self._db.execute(f"UPDATE url {what}", values).rowcount

@@ -391,3 +391,13 @@ def add_to_tally(db: sqlite3.Connection, changes: Iterable[tuple[int, int, int]]
     """So many more URLs have this end and this reason."""
     sql = "INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET number = number + excluded.number"
     db.executemany(sql, changes)
+
+
+def rank_again(db: sqlite3.Connection, given: tuple[int, int | None]) -> None:
+    """Requests of a job with this end and reason, any if that is None, are about to wait in their order again."""
+    db.execute(
+        """INSERT OR IGNORE INTO ranked SELECT url.host, request.priority, url.id
+        FROM request JOIN url ON url.id = request.id
+        WHERE request.priority <> 0 AND url.end = ? AND url.code = coalesce(?, url.code)""",
+        given,
+    )

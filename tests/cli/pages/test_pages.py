@@ -29,8 +29,8 @@ from scripted_server import ScriptedServer, Step, answer, reset
 from sanderling.cli.loop import TOGETHER
 
 KEYS = [
-    *("complete", "crawl", "seconds", "known", "fetched", "unchanged", "moved", "refused", "left_out", "failed"),
-    *("left", "waiting"),
+    *("complete", "crawl", "seconds", "known", "fetched", "unchanged", "moved", "refused", "left_out", "cut_off"),
+    *("failed", "left", "waiting"),
     *("bytes", "hosts", "seeds_fetched", "out", "failed_by"),
     *("set_aside", "set_aside_by"),
 ]
@@ -62,6 +62,29 @@ def test_as_json_there_is_one_document_and_nothing_else(tmp_path: Path) -> None:
         assert (summary["complete"], summary["seeds_fetched"]) == (True, True)
         assert (summary["known"], summary["fetched"], summary["hosts"], summary["crawl"]) == (2, 2, 1, 1)
         assert summary["out"] == str(tmp_path / "out")
+
+    run(main)
+
+
+def test_what_a_budget_cut_off_is_counted_and_asked_for_by_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script: Script = {"/": [page("/0")], "/0": [page("/1")], "/1": [page("/2")], "/2": [page()]}
+
+    async def main() -> None:
+        async with ScriptedServer(script) as server:
+            out = str(tmp_path / "out")
+            monkeypatch.setenv("SANDERLING_PAGES_MAX_PER_HOST", "2")
+            few = await here("pages", "crawl", server.url(), "--out", out, *QUICK)
+            (again,) = (each for each in commands(few.out) if "--resume" in each)
+            same = await here(*again)
+            monkeypatch.delenv("SANDERLING_PAGES_MAX_PER_HOST")
+            all_of_it = await here("pages", "crawl", "--resume", "--out", out, "--json", *QUICK)
+
+        assert (few.code, same.code) == (0, 0)
+        assert "1 URL cut off by budgets, see failed.jsonl. With larger ones, go on with:" in few.out
+        summary = json.loads(all_of_it.out)
+        assert (summary["fetched"], summary["cut_off"], summary["left_out"]) == (4, 0, 0)
 
     run(main)
 

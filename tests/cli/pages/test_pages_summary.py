@@ -91,3 +91,11 @@ def test_a_code_without_a_meaning_of_its_own_speaks_for_itself() -> None:
     assert meaning("PARSE_ERROR") == "parse error"
     assert meaning("FROM_ANOTHER_VERSION") == "from another version"
     assert all(meaning(code) == words for code, words in MEANINGS.items())
+
+
+def test_what_budgets_cut_off_is_told_apart_from_what_was_left_out() -> None:
+    said = told(left_out=7, cut_off=5)
+
+    assert "2 URLs left out, as --leave-out says." in said
+    assert f"5 URLs cut off by budgets, see failed.jsonl. With larger ones, go on with:\n\n{RESUME}" in said
+    assert "--leave-out" not in told(left_out=5, cut_off=5)

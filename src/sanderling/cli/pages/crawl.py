@@ -18,7 +18,7 @@ from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.config.file import hosts_in_force
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
-from sanderling.cli.flags import Patient
+from sanderling.cli.flags import SETTING, Patient
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
@@ -37,6 +37,7 @@ from sanderling.fetch.render import Renderer, RenderError, RenderRules, make_ren
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
+from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
@@ -62,6 +63,15 @@ class PagesNetwork(Patient):
 
     leave_out: Path | None = None
     """A file of URLs, beginnings of URLs and hosts that are never asked for, one per line."""
+
+    max_per_host: Annotated[int | None, SETTING, Parameter(validator=Number(gte=1))] = None
+    """Pages of one host at most; what is beyond is cut off, and counted."""
+
+    max_per_domain: Annotated[int | None, SETTING, Parameter(validator=Number(gte=1))] = None
+    """Pages at most of all hosts under one registered domain."""
+
+    max_same_text: Annotated[int, SETTING, Parameter(validator=Number(gte=0))] = 200
+    """Addresses of a host that differ in digits and have one text, until those like them are cut off; 0: all."""
 
     render: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
     """Render pages in a browser: those with addresses like https://app.example/*, or auto: those empty without one."""
@@ -157,6 +167,9 @@ class PagesFlags:
             patience=network.patience,
             leave_out=listed,
             visits=self.visiting.rules(self.max_pages),
+            max_per_host=network.max_per_host,
+            max_per_domain=network.max_per_domain,
+            max_same_text=network.max_same_text,
             hosts=hosts_in_force.get() or {},
         )
 
@@ -232,6 +245,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
         if resume:
             folder.ledger.reopen(End.LEFT)
+            folder.ledger.reopen(End.LEFT_OUT, Code.CANCELLED)  # what a budget cut off, which may be another now
         run_crawl(folder, transport, rules, flags, as_json=json)
 
 

@@ -214,7 +214,7 @@ EXPLAINED = {
     End.UNCHANGED: "a row: as it was in the earlier crawl",
     End.MOVED: "a row that says where to",
     End.REFUSED: "by robots.txt; in failed.jsonl",
-    End.LEFT_OUT: "listed with --leave-out; in failed.jsonl",
+    End.LEFT_OUT: "listed with --leave-out, or cut off by a budget; in failed.jsonl",
     End.FAILED: "in failed.jsonl, with the reason",
     End.LEFT: "because of --max-pages",
     End.WAITING: "still to be asked for",

@@ -56,7 +56,8 @@ class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: int
     moved: int
     refused: int
-    left_out: int
+    left_out: int  # those that a budget cut off among them
+    cut_off: int = 0
     failed: int
     left: int
     waiting: int
@@ -96,6 +97,7 @@ def summarise(
         moved=counts[End.MOVED],
         refused=counts[End.REFUSED],
         left_out=counts[End.LEFT_OUT],
+        cut_off=folder.ledger.by_code().get((End.LEFT_OUT, Code.CANCELLED), 0),
         failed=counts[End.FAILED],
         left=counts[End.LEFT],
         waiting=counts[End.WAITING],
@@ -178,8 +180,8 @@ def _fetched(summary: PageSummary) -> str:
 def _not_fetched(summary: PageSummary) -> Iterator[str]:
     if summary.refused:
         yield f"robots.txt forbids {count(summary.refused, 'URL')}; nothing was sent for those."
-    if summary.left_out:
-        yield f"{count(summary.left_out, 'URL')} left out, as --leave-out says."
+    if listed := summary.left_out - summary.cut_off:
+        yield f"{count(listed, 'URL')} left out, as --leave-out says."
     if summary.failed:
         yield f"{count(summary.failed, 'URL')} of {summary.known:,} failed: {reasons(summary.failed_by)}."
     if summary.complete and not summary.seeds_fetched:
@@ -208,6 +210,9 @@ def _next(summary: PageSummary) -> Iterator[str]:
         yield from _indented(summary.again)
     if summary.left:
         yield f"{count(summary.left, 'URL')} left because of --max-pages. Ask for them as well with:"
+        yield from _indented(summary.again)
+    if summary.cut_off:
+        yield f"{count(summary.cut_off, 'URL')} cut off by budgets, see failed.jsonl. With larger ones, go on with:"
         yield from _indented(summary.again)
     if summary.failed:
         yield "What failed and why, and how to ask for it again:"
