@@ -90,12 +90,10 @@ REQUESTS = (
         PRIMARY KEY (host, priority, id)) WITHOUT ROWID""",
 )
 # When each page is due again, in seconds since 1970, and what its visits have taught (`frontier_visits.py`).
-VISITS = (
-    """CREATE TABLE visit (
-        id INTEGER PRIMARY KEY, due REAL NOT NULL, seen REAL NOT NULL, shape REAL NOT NULL, exposure REAL NOT NULL,
-        visits INTEGER NOT NULL, changes INTEGER NOT NULL, rows INTEGER NOT NULL, content BLOB)""",
-    "CREATE INDEX visit_due ON visit (due)",
-)
+VISITS = """CREATE TABLE visit (
+    id INTEGER PRIMARY KEY, due REAL NOT NULL, seen REAL NOT NULL, shape REAL NOT NULL, exposure REAL NOT NULL,
+    visits INTEGER NOT NULL, changes INTEGER NOT NULL, rows INTEGER NOT NULL, content BLOB)"""
+DUE = "CREATE INDEX visit_due ON visit (due)"
 
 
 class FrontierMeta(msgspec.Struct, frozen=True):
@@ -133,7 +131,7 @@ def create(path: Path, meta: FrontierMeta, earlier: Path | None = None) -> None:
             if earlier is not None:
                 db.execute("ATTACH ? AS earlier", (str(earlier),))
             db.execute("BEGIN")
-            for statement in (*TABLES, *AGAIN, *REQUESTS, TALLY, *VISITS):
+            for statement in (*TABLES, *AGAIN, *REQUESTS, TALLY, VISITS, DUE):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {VERSION}")
             if earlier is not None:
@@ -283,8 +281,8 @@ def _add_sums(db: sqlite3.Connection) -> None:
 def _add_visits(db: sqlite3.Connection) -> None:
     """From 5 to 6."""
     with _at_once(db, 6):
-        for statement in VISITS:
-            db.execute(statement)
+        db.execute(VISITS)
+        db.execute(DUE)
 
 
 UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests, 4: _add_sums, 5: _add_visits}
@@ -347,18 +345,17 @@ def remember(db: sqlite3.Connection, ended: Iterable[Ended]) -> None:
 def remembered_links(db: sqlite3.Connection, url: str) -> tuple[str, ...]:
     """Where the page led when it last came whole; nothing if that is not known."""
     row = db.execute("SELECT links FROM remembered WHERE key = ?", (key_of(url),)).fetchone()
-    return () if row is None else unpack_links(row[0])
+    return unpack_links(row[0]) if row else ()
 
 
 def pack_links(links: Iterable[str]) -> bytes:
-    """Links as they are kept: a few kilobytes of much the same text, of which a fifth is left."""
+    """Links as they are kept: of a few kilobytes of much the same text a fifth is left."""
     return zlib.compress("\n".join(links).encode(), 1)
 
 
 def unpack_links(packed: bytes) -> tuple[str, ...]:
     """The links that were kept so."""
-    text = zlib.decompress(packed).decode()
-    return tuple(text.split("\n")) if text else ()
+    return tuple(filter(None, zlib.decompress(packed).decode().split("\n")))
 
 
 def _sendable(validator: str | None) -> str | None:
