@@ -20,7 +20,7 @@ CLEAN = 21.0  # seconds that the site takes without broken pages
 # How a page is broken: what it ends with, after how many seconds, and as which code.
 BROKEN: dict[str, tuple[Reply | Exception, float, Code]] = {
     "cut short": (aiohttp.ClientPayloadError("the body ended early"), 0.1, Code.TRUNCATED),
-    "500": (reply(500), 0.1, Code.HOST_UNAVAILABLE),
+    "500": (reply(500), 0.1, Code.HTTP_ERROR),
     "reset": (ConnectionResetError(), 0.1, Code.CONNECTION_RESET),
     "a byte a second": (TimeoutError("total"), 300.0, Code.TIMEOUT),
     "never answers": (TimeoutError("first byte"), 40.0, Code.TIMEOUT),

@@ -10,6 +10,8 @@ from small_web import Web, crawl, page, reply, web
 
 from sanderling.fetch.guard import Refused
 from sanderling.outcome import Code
+from sanderling.pages.extract import ReadRules
+from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
@@ -183,3 +185,62 @@ def test_sitemaps_are_not_read_when_no_links_are_to_be_followed(tmp_path: Path) 
     crawl(tmp_path / "out", site, f"{A}/", depth=0)
 
     assert site.urls == [f"{A}/"]
+
+
+def mapped(seed: Reply, **more: Reply) -> Web:
+    pages = [f"{A}/{number}" for number in range(6)]
+    listed = {f"{A}/sitemap.xml": listing("sitemap", f"{A}/one.xml", f"{A}/two.xml")}
+    listed |= {f"{A}/one.xml": listing("url", *pages[:3]), f"{A}/two.xml": listing("url", *pages[3:])}
+    return web(**{f"{A}/": seed}, **listed, **{url: page() for url in pages}, **more)
+
+
+def test_a_sitemap_costs_no_depth_on_the_deepest_page_either(tmp_path: Path) -> None:
+    site = mapped(page("/deep"), **{f"{A}/deep": page("/sitemap.xml", "/deeper", "/about-sitemap")})
+
+    done = crawl(tmp_path / "out", site, f"{A}/", depth=1)
+
+    assert {row["depth"] for row in done.rows if row["url"][-1].isdigit()} == {1}
+    assert len(done.fetched) == 2 + 3 + 6
+
+
+def test_sitemaps_count_as_no_page(tmp_path: Path) -> None:
+    """Neither in one run, nor in all runs together."""
+    site = mapped(page("/sitemap.xml"))
+
+    first = crawl(tmp_path / "out", site, f"{A}/", rules=CrawlRules(max_pages=3))
+    assert first.counts[End.FETCHED] == 3 + 3
+
+    with CrawlFolder.open(tmp_path / "out", None, resume=True, wall=0) as folder:
+        folder.ledger.reopen(End.LEFT)
+    second = crawl(tmp_path / "out", site, resume=True, rules=CrawlRules(max_pages=5))
+    assert second.counts[End.FETCHED] == 5 + 3
+
+
+def test_what_the_server_asks_of_robots_is_heeded(tmp_path: Path) -> None:
+    answers = {
+        f"{A}/": page("/n", "/i", "/j", "/p", X_Robots_Tag="otherbot: none"),
+        f"{A}/n": page("/hidden", X_Robots_Tag="nofollow"),
+        f"{A}/i": page("/shown", X_Robots_Tag="noindex"),
+        f"{A}/j": reply(200, b'{"a": 1}', Content_Type="application/json", X_Robots_Tag="sanderling: none"),
+        f"{A}/p": reply(200, b"%PDF-1.7", Content_Type="application/pdf", X_Robots_Tag="noindex"),
+        f"{A}/shown": page(),
+        f"{A}/hidden": page(),
+    }
+
+    done = crawl(tmp_path / "out", web(**answers), f"{A}/")
+
+    assert set(done.fetched) == {f"{A}/", f"{A}/n", f"{A}/i", f"{A}/j", f"{A}/p", f"{A}/shown"}
+    for path in "ijp":
+        row = done.row(f"{A}/{path}")
+        assert row["detail"] == "noindex: what it says is not kept"
+        assert not row.keys() & {"title", "json", "body_path"}
+        assert not row.get("text")
+
+
+def test_a_row_says_what_was_cut_and_by_which_limit(tmp_path: Path) -> None:
+    site = web(**{f"{A}/": page("/1", "/2", "/3"), f"{A}/1": page()})
+
+    done = crawl(tmp_path / "out", site, f"{A}/", rules=CrawlRules(reading=ReadRules(links=1)))
+
+    assert done.row(f"{A}/")["detail"] == "cut: 2 links behind the first 1 (max-links)"
+    assert set(done.fetched) == {f"{A}/", f"{A}/1"}

@@ -4,9 +4,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sanderling.pages.extract import LONGEST_HTML, LONGEST_TITLE, LONGEST_VALUE, MOST_METADATA, ExtractedPage, extract
+from sanderling.pages.extract import (
+    LONGEST_TITLE,
+    LONGEST_VALUE,
+    MOST_METADATA,
+    READ_RULES,
+    ExtractedPage,
+    ReadRules,
+    extract,
+)
 
 URL = "https://e.example/a/b"
+LONGEST_HTML = READ_RULES.html_bytes
 
 PAGE = """<!doctype html>
 <html lang="en-GB">
@@ -30,8 +39,8 @@ PAGE = """<!doctype html>
 </html>"""
 
 
-def read(html: str, **said: str) -> ExtractedPage:
-    return extract(html.encode(), content_type="text/html; charset=utf-8", url=URL, **said)
+def read(html: str, language: str | None = None) -> ExtractedPage:
+    return extract(html.encode(), content_type="text/html; charset=utf-8", url=URL, language=language)
 
 
 def test_a_page() -> None:
@@ -146,6 +155,125 @@ def test_a_page_that_is_too_long_is_cut_between_characters(letter: str) -> None:
     assert page.charset == "utf-8"
     assert set(page.text) == {letter}
     assert LONGEST_HTML - 9 <= len(page.text) * size <= LONGEST_HTML
+
+
+FEW = ReadRules(html_bytes=1000, tags=8, links=3)
+
+
+@pytest.mark.parametrize(
+    ("html", "cut"),
+    [
+        ("<p>x", ""),
+        ("<a href=/1><a href=/2><a href=/3><a href=/2>", ""),
+        ("<a href=/1><a href=/2><a href=/3><a href=/4><a href=/5>", "cut: 2 links behind the first 3 (max-links)"),
+        ("<br>" * 8, ""),
+        ("<br>" * 9, "cut: what is behind the first 8 tags (max-tags)"),
+        ("x" * 1010, "cut: 10 bytes behind the first 1,000 (max-html-bytes)"),
+    ],
+)
+def test_what_is_cut_is_said_with_the_limit_that_did_it(html: str, cut: str) -> None:
+    page = extract(html.encode(), content_type="text/html", url=URL, rules=FEW)
+
+    assert page.cut == cut
+    assert len(page.links) <= FEW.links
+
+
+LEADS = """<link rel=alternate hreflang=de href=/de><link rel="alternate" hreflang="PT-br" href="/pt">
+<link rel=alternate type=application/rss+xml href=/feed><meta http-equiv=Refresh content="5; URL='/next'">
+<link rel=alternate hreflang=x href=mailto:a@b><link rel=sitemap href=/map>"""
+
+
+def test_a_page_leads_to_other_languages_and_by_a_refresh() -> None:
+    page = read(LEADS)
+
+    assert set(page.links) == {f"https://e.example/{path}" for path in ("map", "de", "pt", "next")}
+    assert page.metadata == {
+        "refresh": "https://e.example/next",
+        "hreflang:de": "https://e.example/de",
+        "hreflang:pt-br": "https://e.example/pt",
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "leads"),
+    [
+        ("0;url=/x", "https://e.example/x"),
+        ("0; /x", "https://e.example/x"),
+        ('0, URL = "/x" y', "https://e.example/x"),
+        ("0.5 url=/x", "https://e.example/x"),
+        ("0;url='/x", "https://e.example/x"),
+        ("30", None),
+        ("url=/x", None),
+        ("0;url=javascript:x", None),
+        ("0;" + "x" * 5000, "https://e.example/a/" + "x" * 1_980),
+    ],
+)
+def test_where_a_refresh_leads(content: str, leads: str | None) -> None:
+    page = extract(b"<p>x", content_type="text/html", url=URL, headers=[("Refresh", content)])
+
+    assert page.metadata.get("refresh") == leads
+    assert [link[:2000] for link in page.links] == ([] if leads is None else [leads])
+
+
+@pytest.mark.parametrize(
+    ("value", "canonical"),
+    [
+        ('<https://e.example/c>; rel="canonical"', "https://e.example/c"),
+        ("</p>; rel=preload, </c>; rel=canonical", "https://e.example/c"),
+        ('</c>; title="x"; rel="x canonical"', "https://e.example/c"),
+        ("</c>; rel=next", None),
+        ("</c>; rel=canonicals", None),
+    ],
+)
+def test_the_server_may_say_which_address_is_the_right_one(value: str, canonical: str | None) -> None:
+    page = extract(b"<p>x", content_type="text/html", url=URL, headers=[("Link", value)])
+
+    assert page.metadata.get("canonical") == canonical
+
+
+ASKS = [
+    ("robots", "NOINDEX", (True, False)),
+    ("robots", "noindex,nofollow", (True, True)),
+    ("robots", "none", (True, True)),
+    ("Sanderling", "nofollow", (False, True)),
+    ("otherbot", "none", (False, False)),
+    ("robots", "index, follow, max-snippet:20", (False, False)),
+    ("robots", "nofollowing", (False, False)),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "asked"), ASKS)
+def test_what_a_page_asks_of_robots_is_heeded(name: str, content: str, asked: tuple[bool, bool]) -> None:
+    page = read(f"<title>t</title><meta name={name} content='{content}'><a href=/x>words</a>")
+
+    assert (page.noindex, not page.links) == asked
+    assert (page.title, page.text) == ((None, "") if asked[0] else ("t", "[words](https://e.example/x)"))
+
+
+@pytest.mark.parametrize(
+    ("values", "asked"),
+    [
+        (["noindex"], (True, False)),
+        (["otherbot: none"], (False, False)),
+        (["otherbot: noindex, nofollow", "nofollow"], (False, True)),
+        (["sanderling: none, otherbot: noarchive"], (True, True)),
+        (["unavailable_after: 25 Jun 2030 15:00:00 PST, nofollow"], (False, True)),
+        (["max-image-preview: large"], (False, False)),
+    ],
+)
+def test_what_the_server_asks_of_robots_is_heeded(values: list[str], asked: tuple[bool, bool]) -> None:
+    sent = [("X-Robots-Tag", value) for value in values]
+    page = extract(b"<a href=/x>words", content_type="text/html", url=URL, headers=sent)
+
+    assert (page.noindex, not page.links) == asked
+
+
+def test_what_asks_not_to_be_indexed_can_be_kept_all_the_same() -> None:
+    body = b"<meta name=robots content=noindex><p>words"
+
+    page = extract(body, content_type="text/html", url=URL, rules=ReadRules(keep_noindex=True))
+
+    assert (page.text, page.noindex) == ("words", False)
 
 
 def test_nul_is_not_a_line_break() -> None:

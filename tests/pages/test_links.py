@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sanderling.pages.links import LONGEST_URL, MOST_LINKS, Links, found_links
+from sanderling.pages.links import LONGEST_URL, Links, found_links
 from sanderling.pages.reader_python import read
 
 PAGE = "https://e.example/a/b?c=d#e"
@@ -12,7 +12,7 @@ PAGE = "https://e.example/a/b?c=d#e"
 
 def found(html: str, url: str = PAGE) -> list[str]:
     links = Links(url)
-    return list(found_links(read(html, links.starting_at).links, links))
+    return list(found_links(read(html, links.starting_at).links, (), links))
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_links_in_furniture_and_hidden_parts_count() -> None:
     assert len(found("<nav><a href=/1></nav><p hidden><a href=/2></p><noscript><a href=/3></noscript>")) == 3
 
 
-def test_there_is_an_end_to_links() -> None:
-    urls = found("".join(f"<a href=/{number}>" for number in range(MOST_LINKS + 5)))
-
-    assert len(urls) == MOST_LINKS
-    assert urls[-1] == f"https://e.example/{MOST_LINKS - 1}"
+def test_where_a_page_leads_in_other_ways_comes_behind_its_links() -> None:
+    assert found_links([("a", "/x", "")], ["https://e.example/y", "https://e.example/x"], Links(PAGE)) == (
+        "https://e.example/x",
+        "https://e.example/y",
+    )

@@ -323,3 +323,10 @@ def test_what_lies_beyond_the_limit_is_not_read_and_the_line_on_it_neither() -> 
 
     for body in (filled, filled[:MOST]):
         assert [read(200, body).allows(f"https://a.test/{path}") for path in "abc"] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"), [("Disallow /", False), ("disallow\t/a", False), ("Disallow / a", True), ("Disallow", True)]
+)
+def test_a_forgotten_colon_is_read_as_google_reads_it(line: str, allowed: bool) -> None:  # noqa: FBT001
+    assert read(200, f"User-agent *\n{line}\n".encode()).allows("https://a.test/a") is allowed

@@ -143,7 +143,8 @@ def test_a_path_is_the_same_however_it_was_escaped(segment: str) -> None:
     wholly = "".join(f"%{octet:02x}" for octet in segment.encode())
 
     assert escape(wholly) == escape(quote(segment, safe=""))
-    assert normalise(f"https://a.test/{wholly}/x") == f"https://a.test/{quote(segment, safe='')}/x"
+    spelled = quote(segment, safe="'")
+    assert normalise(f"https://a.test/{wholly}/x") == f"https://a.test/{spelled}/x"
 
 
 @pytest.mark.parametrize("piece", ["a", "a/", "a.", "%2F", "&a", "?", "..", ";", "/utm_", "\\", "%", "ü", ":"])

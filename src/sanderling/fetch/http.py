@@ -21,6 +21,7 @@ from sanderling.fetch.decode import ACCEPTED, Body
 from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
 from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
 from sanderling.fetch.names import GuardedResolver
+from sanderling.fetch.protocol import read_leniently
 from sanderling.limit.memory import Memory
 from sanderling.task import Reply, Task
 
@@ -88,6 +89,7 @@ class Http:
             limit_per_host=rules.connections_per_host,
             ttl_dns_cache=rules.dns_kept,
         )
+        read_leniently(connector)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -157,7 +157,7 @@ read_parsed(const Page *page, PyObject *resolver)
 }
 
 PyDoc_STRVAR(read_doc,
-"read(html, resolver, /)\n--\n\n"
+"read(html, resolver, most_tags=200000, /)\n--\n\n"
 "Main text as Markdown, title, heads, links, and whether the page has more tags than are read.\n\n"
 "`resolver` is called with the heads, (tag, attributes) of html, base, meta and link, and gives what makes a URL of a\n"
 "link, or None. Links are (tag, where it leads, rel).");
@@ -165,12 +165,19 @@ PyDoc_STRVAR(read_doc,
 static PyObject *
 read_page(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
-    if (count != 2 || !PyUnicode_Check(given[0])) {
-        PyErr_SetString(PyExc_TypeError, "read expects a page as text, and a function");
+    if (count < 2 || count > 3 || !PyUnicode_Check(given[0])) {
+        PyErr_SetString(PyExc_TypeError, "read expects a page as text, a function, and how many tags to read");
+        return NULL;
+    }
+    Py_ssize_t most_tags = count == 3 ? PyLong_AsSsize_t(given[2]) : MOST_TAGS;
+    if (most_tags < 1) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_ValueError, "read expects to read at least one tag");
+        }
         return NULL;
     }
     const State *state = PyModule_GetState(module);
-    Page page = {.plain = state->plain, .dereference = state->dereference};
+    Page page = {.most_tags = most_tags, .plain = state->plain, .dereference = state->dereference};
     page.html.p = PyUnicode_AsUTF8AndSize(given[0], &page.html.n);
     if (page.html.p == NULL) {
         return NULL;

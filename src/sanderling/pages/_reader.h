@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define DEEPEST 128          /* as in markup.py */
-#define MOST_TAGS 200000
+#define MOST_TAGS 200000 /* that are read unless the caller says otherwise */
 #define LONGEST_ATTRIBUTES 16384
 #define TEXT (-1)            /* the tag of an event that is a text */
 
@@ -76,7 +76,8 @@ typedef struct {
     Py_ssize_t *veiled; /* where something opens that may be hidden */
     Py_ssize_t veils, veil_room;
     Buffer texts; /* those that are not in the page as they are read */
-    bool cut;     /* it has more tags than we read */
+    Py_ssize_t most_tags;
+    bool cut;     /* it has more tags than that */
     PyObject *plain, *dereference; /* what markup.py does with rare references */
 } Page;
 

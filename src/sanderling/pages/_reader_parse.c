@@ -877,7 +877,7 @@ parse_all(Parser *parser)
     Page *page = parser->page;
     Slice html = page->html;
     Py_ssize_t text = 0, at = 0;
-    int tags = 0;
+    Py_ssize_t tags = 0;
     while (at < html.n) {
         const char *bracket = memchr(html.p + at, '<', (size_t)(html.n - at));
         if (bracket == NULL) {
@@ -898,7 +898,7 @@ parse_all(Parser *parser)
             return 0;
         }
         text = at = behind;
-        if (++tags == MOST_TAGS) {
+        if (++tags == page->most_tags) {
             page->cut = at < html.n;
             return close_from(parser, 0);
         }

@@ -21,9 +21,10 @@ from sanderling.ids import host_of
 from sanderling.pages.budgets import TrapBudgets
 from sanderling.pages.discovery import LinkDiscovery
 from sanderling.pages.folder import CrawlFolder, FolderState
-from sanderling.pages.handler import PageHandler, Understood
+from sanderling.pages.handler import PageHandler, PageReader, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
+from sanderling.pages.record import SITEMAP
 from sanderling.pages.rendering import PageRendering
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
@@ -66,9 +67,10 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
         source.visiting = self._visiting is not None
+        reader = PageReader(executor, rules.reading)
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         self._logins = Logins(rules.hosts, once, follower, memory, clock, self.stop)
-        handler = PageHandler(self._logins, self.permissions, self._discovery, memory, executor, clock)
+        handler = PageHandler(self._logins, self.permissions, self._discovery, memory, reader, clock)
         if transport.renderer is not None:
             handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
@@ -87,6 +89,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
                 self._discovery.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
+        source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
         source.budgets = TrapBudgets(self.rules, ledger.fetched() if self.rules.has_budgets else {})
         first = ledger.waiting_hosts(0, source.most_hosts, inf)
         source.waiting = ledger.counts()[End.WAITING] - sum(each.waiting for each in first)

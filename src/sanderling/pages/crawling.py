@@ -31,7 +31,7 @@ class CrawlResult(NamedTuple):
     """What came of a crawl. `rows` is a file with a line of JSON for each page."""
 
     complete: bool  # whether every URL that was found has its end
-    fetched: int  # pages, those that were found unchanged included
+    fetched: int  # pages, those that were found unchanged included, sitemaps not
     failed: int
     rows: Path
 
@@ -77,5 +77,5 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
 
     crawl, complete = await run_to_end(held, transport, clock, make, report_crawl)
     counts = crawl.counts
-    fetched = counts[End.FETCHED] + counts[End.UNCHANGED]
+    fetched = counts[End.FETCHED] + counts[End.UNCHANGED] - crawl.source.sitemaps
     return CrawlResult(complete, fetched, counts[End.FAILED], path / PAGES)

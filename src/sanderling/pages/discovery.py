@@ -9,7 +9,7 @@ from sanderling.fetch.attempts import MOST_HOPS
 from sanderling.ids import host_of
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder
-from sanderling.pages.sitemaps import Sitemap
+from sanderling.pages.sitemaps import Sitemap, is_sitemap
 from sanderling.pages.urls import CrawlScope, UrlError, normalise, trap
 from sanderling.stores.frontier_rows import FoundUrl, QueuedUrl
 from sanderling.task import Reply
@@ -59,36 +59,42 @@ class LinkDiscovery:
         self._find(FoundUrl(url, host, depth))
 
     def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:
-        """Offer the links of a page that belong to the crawl; which those are."""
-        if depth >= self.scope.depth:
+        """Offer the links of a page that belong to the crawl; which those are.
+
+        From pages that are as deep as the crawl goes, only sitemaps are: they cost no depth.
+        """
+        if not self.scope.depth:
             return []
         followed = []
+        deepest = depth >= self.scope.depth
         for link in links:
+            if deepest and "sitemap" not in link:
+                continue
             try:
                 url = normalise(link, page)
             except UrlError:
                 continue
             host = host_of(url)
-            if self.scope.allows(host) and trap(url) is None:
+            if self.scope.allows(host) and trap(url) is None and (not deepest or is_sitemap(url)):
                 followed.append(url)
-                self.offer(url, host, depth + 1)
+                self.offer(url, host, min(depth + 1, self.scope.depth))
         return followed
 
-    def announce(self, sitemaps: Iterable[str], page: str, depth: int, nested: int = 0) -> None:
-        """Offer sitemaps that a page, robots.txt or another sitemap names as such."""
-        for url in self.follow(sitemaps, page, depth):
+    def announce(self, sitemaps: Iterable[str], page: str, nested: int = 0) -> None:
+        """Offer sitemaps that robots.txt or another sitemap names as such."""
+        for url in self.follow(sitemaps, page, 0):
             _count(self._nested, url, nested)
 
     def announced(self, url: str) -> bool:
         """Whether the URL, which waits, was named as a sitemap."""
         return url in self._nested
 
-    def follow_sitemap(self, listed: Sitemap, url: str, depth: int) -> None:
-        """Offer what a sitemap lists, as deep as the sitemap is itself, but one deep at least: it is no link."""
-        above, nested = max(0, depth - 1), self._nested.get(url, 0) + 1
+    def follow_sitemap(self, listed: Sitemap, url: str) -> None:
+        """Offer what a sitemap lists: one link from the beginning, wherever the sitemap was found."""
+        nested = self._nested.get(url, 0) + 1
         if nested <= MOST_NESTED:
-            self.announce(listed.sitemaps, url, above, nested)
-        self.follow(listed.pages, url, above)
+            self.announce(listed.sitemaps, url, nested)
+        self.follow(listed.pages, url, 0)
 
     async def resolve(self, queued: QueuedUrl, reply: Reply) -> MovedUrl | Outcome:
         """Where a redirect leads, or why it leads nowhere: to what is no URL, back here, or on and on."""

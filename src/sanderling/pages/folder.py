@@ -21,6 +21,7 @@ from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.forget import ForgottenUrls
 from sanderling.pages.output import PAGES, PageRows, whole_rows
 from sanderling.pages.revisits import VisitRules
+from sanderling.pages.sitemaps import is_sitemap
 from sanderling.pages.visiting import Visiting
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
 from sanderling.stores.forgotten import Forgotten
@@ -112,13 +113,14 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         del requests  # nobody counts them
         follow = list(found)
         for each in ended:
-            if each.end is End.UNCHANGED and each.depth < self.plan.depth:
+            if each.end is End.UNCHANGED:
+                depth = min(each.depth + 1, self.plan.depth)
                 links = self.ledger.remembered_links(each.url)
                 found_again = ((link, host_of(link)) for link in links)
                 follow.extend(
-                    FoundUrl(link, host, each.depth + 1)
+                    FoundUrl(link, host, depth)
                     for link, host in found_again
-                    if not self.forgotten.has(link, host)
+                    if (depth > each.depth or is_sitemap(link)) and not self.forgotten.has(link, host)
                 )
         if self.visiting is None:
             return self.ledger.commit(ended, follow, self.rows.write(ended), again)

@@ -6,12 +6,13 @@ from sanderling.crawls.session import Logins
 from sanderling.engine.ports import Settled
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, moves
-from sanderling.fetch.render import RenderError
+from sanderling.fetch.render import RenderedPage, RenderError
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.discovery import LinkDiscovery, MovedUrl
+from sanderling.pages.extract import ReadRules
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.record import ReadPage
@@ -26,6 +27,26 @@ BIG = 2**20  # bytes of a body that is read in a thread
 Understood = RobotsAnswer | ReadPage | Ended | MovedUrl | Outcome
 
 
+class PageReader:
+    """Reads documents by the rules of a crawl."""
+
+    def __init__(self, executor: Executor, rules: ReadRules) -> None:
+        self._executor = executor
+        self._rules = rules
+
+    async def read(
+        self, queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, *, announced: bool
+    ) -> ReadPage:
+        """What is kept of a reply; see `record.read`."""
+        # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
+        given = queued, outcome, reply, wall, announced, self._rules
+        return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
+
+    async def read_rendered(self, queued: QueuedUrl, outcome: Outcome, rendered: RenderedPage, wall: float) -> ReadPage:
+        """The same of a page as its scripts made it."""
+        return await self._executor(record.read_rendered, queued, outcome, rendered, wall, self._rules)
+
+
 class PageHandler:
     """Sends requests for which there is leave."""
 
@@ -35,7 +56,7 @@ class PageHandler:
         permissions: Permissions,
         discovery: LinkDiscovery,
         memory: Memory,
-        executor: Executor,
+        reader: PageReader,
         clock: Clock,
     ) -> None:
         self.rendering: PageRendering | None = None
@@ -45,7 +66,7 @@ class PageHandler:
         self._discovery = discovery
         self._keep = discovery.folder.plan.keep
         self._memory = memory
-        self._executor = executor
+        self._reader = reader
         self._clock = clock
 
     async def __call__(self, work: QueuedUrl | RobotsWork, permit: Permit, blame: Blame) -> Settled[Understood]:
@@ -83,17 +104,13 @@ class PageHandler:
         rendering = self.rendering
         if rendering is not None and rendering.chooses(queued.url, reply):
             return await self._render(rendering, queued, outcome, reply)
-        read = await self._read(queued, outcome, reply, wall)
+        announced = self._discovery.announced(queued.url)
+        read = await self._reader.read(queued, outcome, reply, wall, announced=announced)
         if rendering is not None and rendering.rules.auto and rendering.renders(reply):
             text = record.text_of(read.ended)
             if needs_scripts(text, reply.body):
                 return await self._render(rendering, queued, outcome, reply)
         return read
-
-    async def _read(self, queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> ReadPage:
-        # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
-        given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
-        return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
 
     def _keep_raw(self, understood: Understood | None, reply: Reply) -> Understood | None:
         if isinstance(understood, ReadPage):
@@ -107,7 +124,7 @@ class PageHandler:
             rendered = await rendering.render(reply)
         finally:
             self._rendered.discard(queued.url)
-        return await self._executor(record.read_rendered, queued, outcome, rendered, self._clock.wall())
+        return await self._reader.read_rendered(queued, outcome, rendered, self._clock.wall())
 
     async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched | Answered:
         # A 304 is of use to an archive only if that holds what has not changed.

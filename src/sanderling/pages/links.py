@@ -7,14 +7,13 @@ from urllib.parse import urljoin, urlsplit
 from sanderling.pages.markup import attributes
 from sanderling.pages.reader_python import Heads
 
-MOST_LINKS = 10_000
 # Browsers and servers stop at 2,000 to 8,000 characters.
 LONGEST_URL = 8_192
 
 # What may be put behind the base as it is, without looking for dots to resolve.
 _PLAIN = re.compile(r"[\w%~-][\w%~./?&=+,;@!-]*", re.ASCII)
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
-_LED_TO = frozenset(("next", "prev", "canonical"))
+_LED_TO = frozenset(("next", "prev", "canonical", "sitemap"))
 _NOISE, _NOISE_INSIDE = re.compile(r"[\0-\x20]"), re.compile(r"[\t\n\r]")
 _CONTROLS = "".join(map(chr, range(33)))
 
@@ -64,8 +63,11 @@ class Links:
         return _joined(self.base, href)
 
 
-def found_links(said: Iterable[tuple[str, str, str]], links: Links) -> tuple[str, ...]:
-    """Every link of a page (tag, address and rel) that it does not ask us to leave alone, once, in order."""
+def found_links(said: Iterable[tuple[str, str, str]], leads: Iterable[str], links: Links) -> tuple[str, ...]:
+    """Every link of a page (tag, address and rel) that it does not ask us to leave alone, once, in order.
+
+    Behind them come `leads`, where it leads in other ways.
+    """
     found: dict[str, None] = {}
     for tag, href, rel in said:
         said_of_it = rel.lower()
@@ -73,9 +75,7 @@ def found_links(said: Iterable[tuple[str, str, str]], links: Links) -> tuple[str
             continue
         if url := links.absolute(href):
             found[url] = None
-            if len(found) == MOST_LINKS:
-                break
-    return tuple(found)
+    return tuple(found | dict.fromkeys(leads))
 
 
 def _joined(base: str, href: str) -> str | None:

@@ -194,13 +194,13 @@ class Markup:
         self.events[at] = ("layout", self.events[at][1])
 
 
-def parse(html: str) -> Markup:
-    """Read `html`; anything is a page."""
+def parse(html: str, most_tags: int = MOST_TAGS) -> Markup:
+    """Read `html`; anything is a page. Behind so many tags nothing is read."""
     markup = Markup()
     events, around, open_ = markup.events, markup.around, markup.open
-    pieces = TAG.split(html, MOST_TAGS)
+    pieces = TAG.split(html, most_tags)
     # Behind the last tag there is a text and no tag; after too many tags it is the rest of the page, unread.
-    if len(pieces) < 4 * MOST_TAGS:
+    if len(pieces) < 4 * most_tags:
         pieces += [None, None, None]
     else:
         markup.cut = bool(pieces[-1])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sanderling.pages.content import readable
 from sanderling.pages.markdown import render
-from sanderling.pages.markup import Markup, parse
+from sanderling.pages.markup import MOST_TAGS, Markup, parse
 
 HEADS = ("html", "base", "meta", "link")
 LEADS = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
@@ -25,9 +25,9 @@ class Reading(NamedTuple):
     cut: bool  # whether the page has more tags than are read
 
 
-def read(html: str, resolver: Callable[[Heads], Absolute], /) -> Reading:
+def read(html: str, resolver: Callable[[Heads], Absolute], most_tags: int = MOST_TAGS, /) -> Reading:
     """Read a page; anything is one. `resolver` makes of the heads what makes a URL of a link, or None."""
-    markup = parse(html)
+    markup = parse(html, most_tags)
     heads = [event for event in markup.events if isinstance(event, tuple) and event[0] in HEADS]
     text = render(readable(markup), resolver(heads))
     return Reading(text, _title(markup), heads, _links(markup), markup.cut)

@@ -3,6 +3,7 @@
 import mimetypes
 import re
 import zlib
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urljoin
@@ -14,9 +15,10 @@ from sanderling.fetch.render import RenderedPage
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
 from sanderling.pages.archive import with_fields
-from sanderling.pages.extract import extract
+from sanderling.pages.extract import READ_RULES, ReadRules, extract
 from sanderling.pages.folder import Keep
 from sanderling.pages.kinds import ContentKind, kind_of
+from sanderling.pages.robots import NOINDEX, directives
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End, Ended, QueuedUrl
@@ -69,6 +71,8 @@ _encode = msgspec.json.Encoder().encode
 # Calls within calls that whoever reads a row may be in. What JSON may nest depends on how many there are: a document at
 # the brink would be kept here, and be too much for somebody else.
 ROOM = 300
+UNINDEXED = "noindex: what it says is not kept"
+SITEMAP = Code.SKIPPED  # by which the ledger tells sitemaps, which count as no page, from other rows
 FLAT = 200  # brackets in a document that cannot nest deep enough to matter, which is most of them
 _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
 
@@ -115,7 +119,14 @@ def conditions(queued: QueuedUrl) -> Headers:
 
 
 # By position, since that is how a thread is handed its work.
-def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announced: bool = False) -> ReadPage:  # noqa: FBT001, FBT002
+def read(
+    queued: QueuedUrl,
+    outcome: Outcome,
+    reply: Reply,
+    wall: float,
+    announced: bool = False,  # noqa: FBT001, FBT002
+    rules: ReadRules = READ_RULES,
+) -> ReadPage:
     """A reply that is good: what to keep of it. What is `announced` as a sitemap may be a plain list or a feed."""
     row = _row(queued, outcome, reply, wall)
     row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
@@ -124,9 +135,11 @@ def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announc
         listed = sitemaps.read(reply.body, reply.url)
         row.links, row.detail = (*listed.sitemaps, *listed.pages), listed.problem
         # It comes whole each time: of one that has not changed nobody would know what on its list is a sitemap.
-        ended = msgspec.structs.replace(_ended(queued, outcome, End.FETCHED, row), etag=None, modified=None)
+        # The ledger counts it under another code than pages.
+        ended = _ended(queued, replace(outcome, code=SITEMAP), End.FETCHED, row)
+        ended = msgspec.structs.replace(ended, etag=None, modified=None)
         return ReadPage(ended, row.links, listed)
-    body, links = _fill(row, reply, kind)
+    body, links = _fill(row, reply, kind, rules)
     return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None, _text_key(row))
 
 
@@ -146,18 +159,21 @@ def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
     return msgspec.structs.replace(ended, raw=raw, row=with_fields(ended.row, KeptBody(raw.path, raw.sha256)))
 
 
-def read_rendered(queued: QueuedUrl, outcome: Outcome, rendered: RenderedPage, wall: float) -> ReadPage:
+def read_rendered(
+    queued: QueuedUrl, outcome: Outcome, rendered: RenderedPage, wall: float, rules: ReadRules = READ_RULES
+) -> ReadPage:
     """A page that a browser has made: what to keep of it. Where its scripts wanted to go is a link."""
     row = _row(queued, outcome, rendered.reply, wall)
     row.etag, row.last_modified = rendered.reply.header("ETag"), rendered.reply.header("Last-Modified")
-    _read_document(row, rendered.reply)
+    _read_document(row, rendered.reply, rules)
     row.rendered = {"requests": rendered.requests, "blocked": rendered.blocked}
     onward = () if rendered.onward is None else (rendered.onward,)
     row.links = tuple(dict.fromkeys((*onward, *row.links)))
-    said = [rendered.cut, *(f"a script goes on to {url}"[:200] for url in onward)]
+    kept = UNINDEXED not in row.detail
+    said = [row.detail, rendered.cut, *(f"a script goes on to {url}"[:200] for url in onward)]
     row.detail = "; ".join(filter(None, said))
     body = None
-    if rendered.screenshot is not None:
+    if rendered.screenshot is not None and kept:
         body = BodyFile.of(rendered.screenshot, ".png", f"{SCREENSHOTS}/{queued.id}.png")
         row.screenshot = body.path
     return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), row.links, None, _text_key(row))
@@ -219,19 +235,31 @@ def _ended(queued: QueuedUrl, outcome: Outcome, end: End, row: PageRow, body: Bo
     )
 
 
-def _fill(row: PageRow, reply: Reply, kind: ContentKind) -> tuple[BodyFile | None, tuple[str, ...]]:
+def _fill(row: PageRow, reply: Reply, kind: ContentKind, rules: ReadRules) -> tuple[BodyFile | None, tuple[str, ...]]:
     """Read the body into the row by its kind; the file to keep beside it, if it is one, and where it leads."""
+    if kind is not ContentKind.HTML and not rules.keep_noindex and _is_unwanted(reply):
+        row.detail = UNINDEXED
+        return None, ()
     if kind is ContentKind.JSON and _is_json(row, reply.body):
         return None, ()
     if kind is ContentKind.OTHER:
         return _file(row, reply.body), ()
-    _read_document(row, reply)
+    _read_document(row, reply, rules)
     return None, row.links
 
 
-def _read_document(row: PageRow, reply: Reply) -> None:
-    language = reply.header("Content-Language")
-    document = extract(reply.body, content_type=row.content_type or "", url=reply.url, language=language)
+def _is_unwanted(reply: Reply) -> bool:
+    """Whether the server asks that nobody keep a document that cannot say so itself."""
+    lines = [value for name, value in reply.headers if name.lower() == "x-robots-tag"]
+    return bool(lines) and not NOINDEX.isdisjoint(directives(lines))
+
+
+def _read_document(row: PageRow, reply: Reply, rules: ReadRules) -> None:
+    language, media = reply.header("Content-Language"), row.content_type or ""
+    document = extract(
+        reply.body, content_type=media, url=reply.url, language=language, headers=reply.headers, rules=rules
+    )
+    row.detail = "; ".join(filter(None, (row.detail, document.cut, UNINDEXED if document.noindex else "")))
     row.title, row.description, row.language = document.title, document.description, document.language
     row.text, row.charset, row.metadata, row.links = document.text, document.charset, document.metadata, document.links
 

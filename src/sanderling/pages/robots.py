@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 
 from sanderling.pages.urls import UrlError, escape, normalise
 
+AGENT = "sanderling"  # our product token
 MOST = 500 * 1024  # bytes that are read: section 2.5 wants no less, and Google reads no more
 MOST_SITEMAPS = 1000  # which may hold 50 million pages; a file with more lists them to be tiresome
 # Seconds. Whoever asks for an hour between two pages wants no crawler, or has meant milliseconds: at one page in five
@@ -27,8 +28,13 @@ NOT_NOW = frozenset({408, 425, 429})
 
 # With the misspellings that Google reads: whoever wrote them meant us to stay out.
 DISALLOW = frozenset({"disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"})
-AGENT = frozenset({"user-agent", "useragent", "user agent"})
+AGENT_FIELDS = frozenset({"user-agent", "useragent", "user agent"})
 SITEMAP = frozenset({"sitemap", "site-map"})
+
+# Directives of pages that have a value behind a colon: what stands before is no agent.
+VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+NOINDEX = frozenset({"noindex", "none"})
+MOST_DIRECTIVES = 2_000  # characters of one header or tag
 
 _LINE = re.compile(r"[^\r\n]+")
 _TOKEN = re.compile(r"\*\Z|[A-Za-z0-9_-]+")
@@ -149,7 +155,7 @@ class Robots:
         return best if other == path else max(best, self.rules.deciding(other))
 
 
-def read(status: int, body: bytes, agent: str = "sanderling") -> Robots:
+def read(status: int, body: bytes, agent: str = AGENT) -> Robots:
     """What an answer to /robots.txt means, redirects followed, for the crawler whose product token is `agent`.
 
     A status of 0, for no answer at all, is UNREACHABLE like any 5xx. A redirect that was not followed is one too many,
@@ -178,7 +184,7 @@ def _parsed(body: bytes, agent: str) -> Robots:
     listing = False  # whether the line above named an agent as well
     sitemaps: dict[str, None] = {}
     for name, value in _fields(body):
-        if name in AGENT:
+        if name in AGENT_FIELDS:
             spoken_to = spoken_to if listing else {}
             listing = True
             token = _token(value)
@@ -205,9 +211,29 @@ def _fields(body: bytes) -> Iterator[tuple[str, str]]:
     # A line that we have cut says something else than it did: `Allow: /` for `Allow: /open`.
     end = len(text) if len(body) < MOST else max(text.rfind("\n"), text.rfind("\r"), 0)
     for line in _LINE.finditer(text, 0, end):
-        name, colon, value = line[0].partition("#")[0].partition(":")
+        said = line[0].partition("#")[0]
+        name, colon, value = said.partition(":")
         if colon:
             yield name.strip().lower(), value.strip()
+        elif len(words := said.split()) == 2:  # `Disallow /`: the colon was forgotten, as Google reads it too
+            yield words[0].lower(), words[1]
+
+
+def directives(values: Iterable[str], agent: str = AGENT) -> frozenset[str]:
+    """What robots meta tags or X-Robots-Tag headers ask of `agent`, in lower case.
+
+    `otherbot: noindex, nofollow` is for that agent alone, up to the end of the value or the next agent.
+    """
+    asked: set[str] = set()
+    for value in values:
+        for_us = True
+        for part in value[:MOST_DIRECTIVES].lower().split(","):
+            name, colon, behind = part.partition(":")
+            if colon and name.strip() not in VALUED:
+                for_us, part = name.strip() in (agent, "*", "robots"), behind  # noqa: PLW2901
+            if for_us:
+                asked.update(part.split())
+    return frozenset(asked)
 
 
 def _token(agent: str) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from sanderling.crawls.session import HostPatterns
 from sanderling.engine.rules import EngineRules
+from sanderling.pages.extract import READ_RULES, ReadRules
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.revisits import VisitRules
 from sanderling.pages.robots import LONGEST_DELAY
@@ -21,6 +22,7 @@ class CrawlRules(EngineRules):
     max_same_text: int = 200
     leave_out: ExcludedUrls | None = None  # decides anew, if there is one, what an earlier run has left out
     visits: VisitRules | None = None  # pages are visited again, until somebody stops it
+    reading: ReadRules = READ_RULES
     hosts: HostPatterns = field(default_factory=dict)  # where to log in; the client has the rest of what is set
     robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones
 

@@ -36,6 +36,7 @@ _ENCODING = re.compile(
     r"utf-?8|utf-16(?:le|be)?|us-ascii|iso-8859-(?:[1-9]|1[013456])|windows-125[0-8]|koi8-[ru]", re.IGNORECASE
 )
 _MISSPELLED_UTF8 = re.compile(rb"""<\?xml[^>]{1,100}encoding=["']utf8["']""", re.IGNORECASE)
+_NAME = re.compile(r"/[^/?]*sitemap[^/?]*\.(?:xml|txt)(?:\.gz)?(?:\?|\Z)")
 _SPACE = b" \t\r\n\xef\xbb\xbf"  # a byte order mark, of UTF-8, is space as well
 
 
@@ -46,6 +47,11 @@ class Sitemap:
     pages: tuple[str, ...]
     sitemaps: tuple[str, ...]
     problem: str  # in words; empty if there was none
+
+
+def is_sitemap(url: str) -> bool:
+    """Whether `url` is called as sitemaps usually are; such are followed from the deepest pages too."""
+    return "sitemap" in url and _NAME.search(url) is not None
 
 
 def read(body: bytes, url: str) -> Sitemap:

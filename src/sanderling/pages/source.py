@@ -1,6 +1,7 @@
 """What a crawl asks next, as far as robots.txt and our own list allow; and what becomes of each URL."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -35,6 +36,7 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         rules: CrawlRules,
     ) -> None:
         super().__init__(writer, loader, PageHost, permissions, limiter, rules)
+        self.sitemaps = 0  # that were fetched, by this run and those before
         self._discovery = discovery
         self._rules = rules
         self._visited: set[int] = set()  # what is visited again, and was counted when it was new
@@ -65,9 +67,10 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         return host
 
     def enough(self, inflight: int) -> bool:
-        """Whether as many pages as were wanted are fetched, or about to be."""
+        """Whether as many pages as were wanted are fetched, or about to be. Sitemaps are no pages."""
         limit = self._rules.max_pages
-        return limit is not None and self.counts[End.FETCHED] + self.counts[End.UNCHANGED] + inflight >= limit
+        fetched = self.counts[End.FETCHED] + self.counts[End.UNCHANGED] - self.sitemaps
+        return limit is not None and fetched + inflight >= limit
 
     def check(self, host: PageHost, queued: QueuedUrl, now: float) -> QueuedUrl | RobotsWork | None:
         """The URL if nothing known forbids it, or robots.txt if that comes first."""
@@ -103,10 +106,19 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
             outcome = result if isinstance(result, Outcome) else settled.outcome
             self.end(host, work, outcome, End.FAILED, requests=host.failures(work.key) + 1)
 
+    def failed(
+        self, host: PageHost, work: QueuedUrl | RobotsWork, outcome: Outcome, failures: int, due: float | None
+    ) -> None:
+        """It failed so many times in a row; without a due time, for good."""
+        own = due is None and outcome.code is Code.HOST_UNAVAILABLE and not isinstance(work, RobotsWork)
+        # Its host is well, or the URL would wait with the others of the host: the error is the page's own.
+        super().failed(host, work, replace(outcome, code=Code.HTTP_ERROR) if own else outcome, failures, due)
+
     def _follow(self, queued: QueuedUrl, result: ReadPage) -> Ended:
         """Offer where a page or a sitemap leads; its end, with the links that the next crawl will want to know."""
         if result.sitemap is not None:
-            self._discovery.follow_sitemap(result.sitemap, queued.url, queued.depth)
+            self.sitemaps += 1
+            self._discovery.follow_sitemap(result.sitemap, queued.url)
             return result.ended
         follow, ended = self._discovery.follow(result.links, queued.url, queued.depth), result.ended
         if follow and (ended.etag or ended.modified):
@@ -127,4 +139,4 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
 
     def announce(self, sitemaps: Sequence[str], url: str) -> None:
         """Ask for the sitemaps that robots.txt names."""
-        self._discovery.announce(sitemaps, url, 0)
+        self._discovery.announce(sitemaps, url)

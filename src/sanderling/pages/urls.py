@@ -8,17 +8,24 @@ RFC 3986 (section 6) calls equivalent is made equal, and links are read the way 
 - scheme and host are in lower case and the host as `sanderling.ids` spells it, without a default port
 - no dot segments, no fragment (`#!` included), no `?` with nothing behind it; an empty path is `/`
 - escapes are in upper case; those of unreserved characters are undone; whatever is not allowed to stand for itself is
-  escaped, as UTF-8; a `%` that begins no escape is one itself
+  escaped, as UTF-8; a `%` that begins no escape is one itself; an apostrophe is `'` in a path and `%27` in a query
+- escapes in a host are undone, and an address may be in any of the spellings of IPv4: `0x7f.1` is 127.0.0.1
+- user info of a link is dropped, so nobody's password is sent or kept; in an address that a user gives it is refused
 - parameters that follow the visitor and not the page are dropped: campaign tags, click ids, session ids
 
 The order of the query stays: some servers read it by position, and the first of two equal names is not the second.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from ipaddress import IPv4Address
 from typing import NamedTuple, Self
+from urllib.parse import unquote
+
+import idna
 
 from sanderling import ids
 from sanderling.formats.list_file import listed
@@ -36,11 +43,18 @@ class UrlError(ValueError):
     """A text is no URL that we would fetch. The message has no user info."""
 
 
-# What may stand for itself in a query, RFC 3986, 3.4; a path may have the same, where no "?" can occur.
-_ALLOWED = r"A-Za-z0-9._~!$&'()*+,;=:@/?-"
+# What may stand for itself in a query, RFC 3986, 3.4; a path may have the same, where no "?" can occur. Of the
+# apostrophe browsers escape only that of a query: one spelling each, or `it's` and `it%27s` are two pages.
+_ALLOWED = r"A-Za-z0-9._~!$&()*+,;=:@/?-"
 _ODD = re.compile(rf"%([0-9A-Fa-f]{{2}})|[^{_ALLOWED}]")
+_ODD_PATH = re.compile(rf"%([0-9A-Fa-f]{{2}})|[^'{_ALLOWED}]")
 _UNRESERVED = re.compile(rb"[A-Za-z0-9._~-]")
 _SPELLED = [chr(octet) if _UNRESERVED.match(bytes([octet])) else f"%{octet:02X}" for octet in range(256)]
+
+# Of the host only names are unescaped; `%` of a zone id, and what is no UTF-8, are refused as they stand.
+_ESCAPED_HOST = re.compile(r"(?:[^%\[]|%(?!5[Bb])[0-9A-Fa-f]{2})*")
+_MAYBE_IPV4 = re.compile(r"(?:\A|[.\uff0e\u3002\uff61])[0\uff10-\uff19\d][\w]*[.\uff0e\u3002\uff61]?\Z")
+_IPV4_PART = re.compile(r"0[xX]([0-9a-fA-F]{0,16})|0([0-7]{1,16})|([1-9][0-9]{0,16}|0)", re.ASCII)
 
 _ENDS = "".join(map(chr, range(0x21)))
 _BREAKS = re.compile(r"[\t\r\n]")
@@ -55,9 +69,9 @@ _FOLLOWER = re.compile(_FOLLOWS_VISITOR)
 # throughout, so that a long URL is read once and never again. An escape here is in upper case and of an octet that
 # needs one. Segments that begin with a dot, session ids in the path, ports, addresses and punycode take the long way.
 _ESCAPE = "%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF])"
-_SEGMENT = rf"(?!\.)[A-Za-z0-9._~!$&'()*+,=:@-]*+(?:{_ESCAPE}[A-Za-z0-9._~!$&'()*+,=:@-]*+)*+"
+_SEGMENT = rf"(?!\.)[A-Za-z0-9._~!$&'()*+,=:@-]*+(?:(?!%27){_ESCAPE}[A-Za-z0-9._~!$&'()*+,=:@-]*+)*+"
 _NAME = r"(?!\.)[A-Za-z0-9._~!$&'()*+,=@-]++"  # without a colon, which would make it a scheme
-_PARAMETER = rf"(?!{_FOLLOWS_VISITOR})[A-Za-z0-9._~!$'()*+,;=:@/?-]*+(?:{_ESCAPE}[A-Za-z0-9._~!$'()*+,;=:@/?-]*+)*+"
+_PARAMETER = rf"(?!{_FOLLOWS_VISITOR})[A-Za-z0-9._~!$()*+,;=:@/?-]*+(?:{_ESCAPE}[A-Za-z0-9._~!$()*+,;=:@/?-]*+)*+"
 _QUERY = rf"(?:\?(?!\Z){_PARAMETER}(?:&{_PARAMETER})*+)?+"
 _HOST = r"(?=[^/]{1,253}/)(?:(?!xn--)[a-z0-9_-]{1,63}+\.)*+(?!xn--)[a-z][a-z0-9_-]{0,62}+"
 _SPELLED_URL = re.compile(rf"https?://{_HOST}(?:/{_SEGMENT})++{_QUERY}").fullmatch
@@ -83,7 +97,13 @@ def origin_of(url: str) -> str:
 
 def escape(text: str) -> str:
     """`text` with every escape spelled in one way, and everything escaped that may not stand in a path or query."""
-    return _ODD.sub(_spell, text)
+    front, mark, query = text.partition("?")
+    return _escape_path(front) + mark + (_ODD.sub(_spell, query) if query else "")
+
+
+def _escape_path(text: str) -> str:
+    escaped = _ODD_PATH.sub(_spell, text)
+    return escaped.replace("%27", "'") if "%27" in escaped else escaped
 
 
 def trap(url: str) -> str | None:
@@ -181,13 +201,16 @@ def _respelled(url: str, base: str | None) -> str:
     scheme, rest = _scheme(front, base)
     if scheme:
         host, slash, path = rest.lstrip("/").partition("/")
-        origin, path = f"{scheme}://{_host(host, scheme, path + query)}", slash + path
+        user, at, name = host.rpartition("@")
+        # A link may name a user, whom we are not; an address that was given with a password is a mistake to tell of.
+        name = name if at and (base is not None or user in ("", ":")) else host
+        origin, path = f"{scheme}://{_host(name, scheme, path + query)}", slash + path
     else:
         page = _page(base or "")
         origin = page.origin
         path = rest if rest.startswith("/") else page.folder + rest if rest else page.path
         query = query if rest or mark else page.query
-    path, query = _path(escape(path)), _query(escape(query))
+    path, query = _path(_escape_path(path)), _query(_ODD.sub(_spell, query))
     return _bounded(f"{origin}{path}?{query}" if query else origin + path)
 
 
@@ -210,11 +233,48 @@ def _scheme(front: str, base: str | None) -> tuple[str, str]:
 
 def _host(host: str, scheme: str, behind: str) -> str:
     try:
-        return ids.normalise(host, scheme=scheme)
-    except ids.HostError as error:
+        return ids.normalise(_readable_host(host), scheme=scheme)
+    except (ids.HostError, UnicodeDecodeError) as error:
         # Its message has no user info, unless a slash in the password made a host of the half before it.
         fault = "no host that could be read" if "@" in behind else str(error)
         raise UrlError(f"URL with {fault}") from None
+
+
+def _readable_host(host: str) -> str:
+    """`host` without what only the parser of URLs reads: escapes, and the odd spellings of IPv4."""
+    if "%" in host and _ESCAPED_HOST.fullmatch(host):
+        host = unquote(host, errors="strict")
+    name, colon, port = host.partition(":") if not host.startswith("[") else (host, "", "")
+    if "@" not in host and (":" in port or host != host.strip(" ")):
+        raise ids.HostError("host with a space or several colons; expected a name, or IPv6 in brackets")
+    if _MAYBE_IPV4.search(name) and (address := _ipv4(unicodedata.normalize("NFKC", name))):
+        return address + colon + port
+    return host if host.isascii() else _punycode(name) + colon + port
+
+
+def _punycode(name: str) -> str:
+    """`name` in ASCII by UTS 46, as browsers look it up: with symbols, which IDNA 2008 forbids and registries sell."""
+    try:
+        labels = idna.uts46_remap(name[: ids.LONGEST_NAME], std3_rules=False).split(".")
+        return ".".join(label if label.isascii() else f"xn--{label.encode('punycode').decode()}" for label in labels)
+    except UnicodeError:
+        return name  # which is refused, with the reason
+
+
+def _ipv4(name: str) -> str | None:
+    """The address that a name of numbers means by the WHATWG; None if it means none."""
+    parts = name.removesuffix(".").split(".")
+    numbers = []
+    for part in parts:
+        found = _IPV4_PART.fullmatch(part)
+        if not found or len(parts) > 4:
+            return None
+        hexadecimal, octal, decimal = found.groups()
+        numbers.append(int(decimal) if decimal else int(octal, 8) if octal else int(hexadecimal or "0", 16))
+    *front, last = numbers
+    if any(number > 255 for number in front) or last >= 256 ** (5 - len(numbers)):
+        return None
+    return str(IPv4Address(sum(number << (24 - 8 * at) for at, number in enumerate(front)) + last))
 
 
 def _path(path: str) -> str:

@@ -40,6 +40,7 @@ from sanderling.observe.report import Report
 from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
+from sanderling.pages.extract import READ_RULES, ReadRules
 from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
@@ -135,6 +136,31 @@ class VisitFlags:
 ONCE = VisitFlags()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagesReading:
+    """How much of a page is read. What is cut off is said in the `detail` of its row."""
+
+    max_html_bytes: Annotated[int, SETTING, Parameter(validator=Number(gte=1024))] = READ_RULES.html_bytes
+    """Bytes of an HTML page to read at most."""
+
+    max_tags: Annotated[int, SETTING, Parameter(validator=Number(gte=100))] = READ_RULES.tags
+    """Tags of an HTML page to read at most."""
+
+    max_links: Annotated[int, SETTING, Parameter(validator=Number(gte=1))] = READ_RULES.links
+    """Links of an HTML page to keep and follow at most."""
+
+    keep_noindex: Annotated[bool, SETTING] = False
+    """Keep what pages say that ask not to be indexed."""
+
+    def rules(self) -> ReadRules:
+        """The rules that go with the settings."""
+        return ReadRules(self.max_html_bytes, self.max_tags, self.max_links, self.keep_noindex)
+
+
+WHOLE = PagesReading()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesFlags:
     """The flags of a crawl, beside those that say what to crawl."""
@@ -142,6 +168,7 @@ class PagesFlags:
     network: PagesNetwork = USUAL
     onward: Onward = NOWHERE
     options: Options = BOUNDED
+    reading: PagesReading = WHOLE
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
     visiting: VisitFlags = ONCE
@@ -167,6 +194,7 @@ class PagesFlags:
             patience=network.patience,
             leave_out=listed,
             visits=self.visiting.rules(self.max_pages),
+            reading=self.reading.rules(),
             max_per_host=network.max_per_host,
             max_per_domain=network.max_per_domain,
             max_same_text=network.max_same_text,
@@ -225,6 +253,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
+    reading: PagesReading = WHOLE,
 ) -> None:
     """Crawl what the flags say, into a folder."""
     onward.check()
@@ -240,6 +269,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         max_pages=max_pages,
         parquet=parquet,
         visiting=visiting,
+        reading=reading,
     )
     transport, rules = network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:

@@ -14,7 +14,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
-from sanderling.cli.pages.crawl import USUAL, PagesFlags, PagesNetwork, open_folder, run_crawl
+from sanderling.cli.pages.crawl import USUAL, WHOLE, PagesFlags, PagesNetwork, PagesReading, open_folder, run_crawl
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
 from sanderling.clock import SystemClock
 from sanderling.crawls.verify import CrawlProof
@@ -56,7 +56,7 @@ def prove_crawl(folder: Path, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def failed(
+def failed(  # noqa: PLR0913 - a flag each
     folder: Folder,
     /,
     *,
@@ -65,12 +65,14 @@ def failed(
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Options = DEFAULT,
+    reading: PagesReading = WHOLE,
 ) -> None:
     """Say which URLs of a crawl failed, by reason, or ask for them again."""
     onward.check()
     check_crawl(folder)
     if retry:
-        _retry(folder, network, onward, options, as_json=json)
+        flags = PagesFlags(network=network, onward=onward, options=options, reading=reading)
+        _retry(folder, flags, as_json=json)
     elif json:
         for each in _failures(folder):
             print(jsonlib.dumps(_described(each)))
@@ -91,13 +93,13 @@ def _failures(folder: Path) -> Iterator[Failed]:
         raise CommandError(str(error), code=2) from None
 
 
-def _retry(folder: Path, network: PagesNetwork, onward: Onward, options: Options, *, as_json: bool) -> None:
+def _retry(folder: Path, flags: PagesFlags, *, as_json: bool) -> None:
+    network, onward = flags.network, flags.onward
     if next(_failures(folder), None) is None and not as_json:
         print(f"Nothing failed in {printable(str(folder))}.")
         for line in _not_asked(folder, again("pages crawl", "--resume", "--out", folder, network, onward)):
             print(line)
         return
-    flags = PagesFlags(network=network, onward=onward, options=options)
     transport, rules = network.transport(), flags.rules()
     with open_folder(folder, None, resume=True, clock=SystemClock()) as crawl:
         crawl.ledger.reopen(End.FAILED)
