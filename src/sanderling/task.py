@@ -1,9 +1,9 @@
 """Task: what to ask. Blame: whose fault a failure would be. Reply: what came back."""
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from sanderling.ids import Host, host_of
 from sanderling.redact import HIDDEN, is_secret, redact_url
@@ -61,6 +61,8 @@ class Task:
     holder: str = field(default="", compare=False)
     # Names of headers and parameters, in lower case, that hold secrets whatever they sound like, and SECRET_BODY.
     secrets: frozenset[str] = field(default=frozenset(), compare=False)
+    # Given status and headers of the answer, what takes its body in place of memory, or None: `fetch.decode.Receiver`.
+    receive: Callable[[int, Headers], Any] | None = field(default=None, compare=False)
     # Follows from the url, so it takes no part in comparing; kept because every station of the road asks for it.
     host: Host = field(init=False, compare=False)
 

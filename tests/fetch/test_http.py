@@ -73,6 +73,17 @@ def test_we_say_who_we_are_and_what_we_can_read() -> None:
     assert said["x-own"] == "yes"
 
 
+def test_a_reply_knows_which_headers_were_sent() -> None:
+    async def main() -> tuple[dict[str, str], dict[str, str]]:
+        async with ScriptedServer({"/": [answer()]}) as server, Http(None, OWN) as http:
+            reply = await http.send(Task(server.url(), headers=(("X-Own", "yes"),)))
+            return {name.lower(): value for name, value in reply.sent}, server.requests[0].headers
+
+    known, sent = run(main)
+
+    assert known == sent
+
+
 def test_connections_are_kept_and_used_again() -> None:
     async def main() -> int:
         async with ScriptedServer({"/": [answer(body=b"x")]}) as server, Http(None, OWN) as http:

@@ -34,6 +34,20 @@ def title(reply):
     yield {"url": reply.url, "title": reply.text().partition("<title>")[2].partition("<")[0]}
 """
 
+PAGES = """
+from sanderling import Job
+
+job = Job("titles", start="http://a.example/")
+
+@job.page("/{name}")
+def titled(page, name):
+    yield {"url": page.url, "title": page.css("h1").text}
+
+@job.page("/**")
+def first(page):
+    yield from page.follow_all("a")
+"""
+
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -47,9 +61,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"warc": folder / "warc", "html": folder / "html", "segments": folder / "warc/warc"}
 
 
-def run_job(tmp_path: Path, source: Path) -> Done:
+def run_job(tmp_path: Path, source: Path, text: str = JOB) -> Done:
     job = tmp_path / "job.py"
-    job.write_text(dedent(JOB))
+    job.write_text(dedent(text))
     return called("run", str(job), "--out", str(tmp_path / "out"), "--from", str(source))
 
 
@@ -65,6 +79,14 @@ def test_a_job_runs_over_what_was_kept(tmp_path: Path, kept: dict[str, Path], wh
     assert titles == [("/etag", "Tagged"), ("/x", "Same"), ("/x", "Same"), ("/y", "Same")]
     assert done.code == 1
     assert f"1 x not kept in {kept[what]}" in done.out
+
+
+@pytest.mark.parametrize("what", ["warc", "html"])
+def test_a_job_of_pages_runs_over_what_was_kept(tmp_path: Path, kept: dict[str, Path], what: str) -> None:
+    done = run_job(tmp_path, kept[what], PAGES)
+
+    titles = {(row["url"].removeprefix(A), row["title"]) for row in rows(tmp_path / "out", "records.jsonl")}
+    assert titles >= {("/etag", "Tagged"), ("/x", "Same"), ("/y", "Same")}, done
 
 
 def test_a_cut_file_is_said_to_be_cut_and_read_up_to_there(tmp_path: Path, kept: dict[str, Path]) -> None:

@@ -105,6 +105,23 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
 BROKEN = (zlib.error, brotli.error, ZstdError)
 
 
+class Receiver(Protocol):
+    """What takes a body as it comes."""
+
+    @property
+    def full(self) -> bool:
+        """Whether no more of it is wanted."""
+
+    def add(self, data: bytes) -> None:
+        """Take in what has arrived. Raises TooLarge or BadEncoding."""
+
+    def steps(self, data: bytes) -> Iterator[int]:
+        """The same in pieces; how many bytes of memory are taken up after each."""
+
+    def finish(self) -> bytes:
+        """All has come; the body, as far as it is in memory."""
+
+
 class Body:
     """Collects a body: `add` what arrives, `finish` when there is no more. Holds at most the decoded cap.
 

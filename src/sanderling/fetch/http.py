@@ -17,7 +17,7 @@ from yarl import URL
 
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import moves
-from sanderling.fetch.decode import ACCEPTED, Body
+from sanderling.fetch.decode import ACCEPTED, Body, Receiver
 from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
 from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
 from sanderling.fetch.names import GuardedResolver
@@ -148,8 +148,12 @@ class Http:
 
     async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases", task: Task) -> bytes:
         rules, encoding = self._rules, response.headers.get("Content-Encoding")
-        body = Body(encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=task.most)
         try:
+            body: Receiver | None = None
+            if task.receive is not None:
+                body = task.receive(response.status, tuple(response.headers.items()))
+            if body is None:
+                body = Body(encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=task.most)
             while not body.full:
                 phases.begin("idle", min(rules.idle, task.wait or inf))
                 piece = await response.content.readany()
@@ -165,7 +169,7 @@ class Http:
                 self._memory.release(task.holder or task.url)
             raise
 
-    async def _take(self, piece: bytes, body: Body, phases: "_Phases", task: Task) -> None:
+    async def _take(self, piece: bytes, body: Receiver, phases: "_Phases", task: Task) -> None:
         if self._memory is None:
             body.add(piece)
             return

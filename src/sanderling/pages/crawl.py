@@ -20,6 +20,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.ids import host_of
 from sanderling.pages.budgets import TrapBudgets
 from sanderling.pages.discovery import LinkDiscovery
+from sanderling.pages.files import FileDownloads
 from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, PageReader, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
@@ -73,6 +74,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         handler = PageHandler(self._logins, self.permissions, self._discovery, memory, reader, clock)
         if transport.renderer is not None:
             handler.rendering = PageRendering(transport.renderer, follower, limiter, self.permissions, memory)
+        handler.files = FileDownloads(folder.path, rules.files, on_disk=folder.plan.keep != "warc")
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )

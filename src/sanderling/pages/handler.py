@@ -1,5 +1,8 @@
 """Asks for one URL of a host, or for its robots.txt, and understands the answer. Nothing here decides when."""
 
+from dataclasses import replace
+from http import HTTPStatus
+
 from sanderling.apis.credentials import Answered
 from sanderling.clock import Clock
 from sanderling.crawls.session import Logins
@@ -13,6 +16,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.discovery import LinkDiscovery, MovedUrl
 from sanderling.pages.extract import ReadRules
+from sanderling.pages.files import FileDownload, FileDownloads, FileRules, StoredFile
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.record import ReadPage
@@ -60,6 +64,7 @@ class PageHandler:
         clock: Clock,
     ) -> None:
         self.rendering: PageRendering | None = None
+        self.files = FileDownloads(discovery.folder.path, FileRules(), on_disk=False)
         self._rendered: set[str] = set()  # URLs of pages that are in the browser
         self._fetcher = fetcher
         self._permissions = permissions
@@ -74,12 +79,14 @@ class PageHandler:
         if isinstance(work, RobotsWork):
             learned = await self._permissions.learn(work.key, permit)
             return Settled(learned.outcome, learned, decided=True, of_host=True)
-        fetched = await self._fetch(work, permit, blame)
+        with self.files.begin(work.url) as download:
+            fetched = await self._fetch(work, permit, blame, download)
         if fetched.reply is None:
             return Settled(fetched.outcome)
+        file = download.settle(fetched.reply)
         try:
-            understood = await self._understand(work, fetched.outcome, fetched.reply)
-            if self._keep is not None:
+            understood = await self._understand(work, fetched.outcome, fetched.reply, file)
+            if self._keep is not None and (file is None or file.body is not None):
                 understood = self._keep_raw(understood, fetched.reply)
         except RenderError as error:
             # The host has answered, so it is the page that has failed, or the browser: it is tried again like others.
@@ -87,13 +94,16 @@ class PageHandler:
             return Settled(failed, size=len(fetched.reply.body), flawed=True)
         finally:
             self._memory.release(fetched.reply.url)
-        return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
+        return Settled(fetched.outcome, understood, size=len(fetched.reply.body) if file is None else file.size)
 
     def received(self, work: QueuedUrl | RobotsWork) -> int | None:
         """Bytes of the answer so far; None while a browser has it, which has limits of its own."""
-        return None if work.url in self._rendered else self._memory.held(work.url)
+        held = self._memory.held(work.url) + self.files.received(work.url)
+        return None if work.url in self._rendered else held
 
-    async def _understand(self, queued: QueuedUrl, outcome: Outcome, reply: Reply) -> Understood | None:
+    async def _understand(
+        self, queued: QueuedUrl, outcome: Outcome, reply: Reply, file: StoredFile | None
+    ) -> Understood | None:
         if moves(reply):
             return await self._discovery.resolve(queued, reply)
         wall = self._clock.wall()
@@ -101,11 +111,14 @@ class PageHandler:
             return record.unchanged(queued, outcome, reply, wall)
         if outcome.code is not Code.OK:
             return None
-        rendering = self.rendering
+        rendering = self.rendering if file is None else None
         if rendering is not None and rendering.chooses(queued.url, reply):
             return await self._render(rendering, queued, outcome, reply)
         announced = self._discovery.announced(queued.url)
-        read = await self._reader.read(queued, outcome, reply, wall, announced=announced)
+        if file is None:
+            read = await self._reader.read(queued, outcome, reply, wall, announced=announced)
+        else:
+            read = record.read_file(queued, outcome, reply, wall, file)
         if rendering is not None and rendering.rules.auto and rendering.renders(reply):
             text = record.text_of(read.ended)
             if needs_scripts(text, reply.body):
@@ -126,19 +139,25 @@ class PageHandler:
             self._rendered.discard(queued.url)
         return await self._reader.read_rendered(queued, outcome, rendered, self._clock.wall())
 
-    async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched | Answered:
+    async def _fetch(
+        self, queued: QueuedUrl, permit: Permit, blame: Blame, download: FileDownload
+    ) -> Fetched | Answered:
         # A 304 is of use to an archive only if that holds what has not changed.
         headers = record.conditions(queued) if self._discovery.folder.holds_earlier(queued.url) else ()
-        task = Task(queued.url, headers=headers, blame=blame)
+        headers = download.headers or headers  # of what broke off, the rest
+        task = Task(queued.url, headers=headers, blame=blame, receive=download.receive)
         for _ in range(MOST_HOPS):
             before = self._fetcher.cookies_for(task)
             fetched = await self._fetcher.fetch(task, permit)
+            if fetched.outcome.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and task.headers:
+                task = replace(task, headers=())  # there is no such rest
+                continue
             if fetched.reply is None or not moves(fetched.reply):
                 break
             changed = before != self._fetcher.cookies_for(task)
             if (same := self._leads_back(queued, fetched.reply, changed=changed)) is None:
                 break
-            task = Task(same, blame=blame)
+            task = Task(same, blame=blame, receive=download.receive)
         return fetched
 
     def _leads_back(self, queued: QueuedUrl, reply: Reply, *, changed: bool) -> str | None:

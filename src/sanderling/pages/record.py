@@ -1,6 +1,5 @@
 """What is asked for a URL, and what the reply becomes: the row that is kept, and the links that lead on. Pure."""
 
-import mimetypes
 import re
 import zlib
 from dataclasses import replace
@@ -16,8 +15,9 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
 from sanderling.pages.archive import with_fields
 from sanderling.pages.extract import READ_RULES, ReadRules, extract
+from sanderling.pages.files import StoredFile
 from sanderling.pages.folder import Keep
-from sanderling.pages.kinds import ContentKind, kind_of
+from sanderling.pages.kinds import ContentKind, kind_of, suffix_of
 from sanderling.pages.robots import NOINDEX, directives
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
@@ -148,6 +148,16 @@ def _text_key(row: PageRow) -> int | None:
     return hash(row.text) if row.text and len(row.text) >= SHORT else None
 
 
+def read_file(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, file: StoredFile) -> ReadPage:
+    """A file that went to disk as it came, or that is not kept."""
+    row = _row(queued, outcome, reply, wall)
+    row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
+    row.bytes, row.detail = file.size, file.why
+    if file.body is not None:
+        row.sha256, row.body_path = file.body.sha256, file.body.path
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, file.body), (), None)
+
+
 def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
     """The same with the page as it came, to be kept as a file or in the archive."""
     if keep == "warc":
@@ -155,7 +165,7 @@ def keep_raw(ended: Ended, reply: Reply, keep: Keep | None) -> Ended:
     is_file = ended.body is not None and not ended.body.name  # and no screenshot
     if keep is None or ended.end is not End.FETCHED or is_file or ended.row is None:
         return ended
-    raw = _body_of(reply.body, reply.header("Content-Type"))
+    raw = BodyFile.of(reply.body, suffix_of(reply.header("Content-Type")))
     return msgspec.structs.replace(ended, raw=raw, row=with_fields(ended.row, KeptBody(raw.path, raw.sha256)))
 
 
@@ -293,11 +303,6 @@ def _on_one_line(json: bytes, calls: int) -> bytes:
 
 
 def _file(row: PageRow, data: bytes) -> BodyFile:
-    body = _body_of(data, row.content_type)
+    body = BodyFile.of(data, suffix_of(row.content_type))
     row.sha256, row.body_path = body.sha256, body.path
     return body
-
-
-def _body_of(data: bytes, content_type: str | None) -> BodyFile:
-    media = (content_type or "").partition(";")[0].strip().lower()
-    return BodyFile.of(data, mimetypes.guess_extension(media) or ".bin")

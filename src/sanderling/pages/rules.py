@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from sanderling.crawls.session import HostPatterns
 from sanderling.engine.rules import EngineRules
 from sanderling.pages.extract import READ_RULES, ReadRules
+from sanderling.pages.files import FileRules
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.revisits import VisitRules
 from sanderling.pages.robots import LONGEST_DELAY
@@ -16,6 +17,7 @@ class CrawlRules(EngineRules):
 
     longest_pace: float = LONGEST_DELAY
     max_pages: int | None = None
+    files: FileRules = field(default_factory=FileRules)  # which documents and media are kept
     max_per_host: int | None = None  # pages; what is in flight then is still fetched
     max_per_domain: int | None = None  # the same of all hosts that somebody has registered with one name
     # Addresses of a host that differ in digits and have one text, until those like them are cut off; 0: all may come.

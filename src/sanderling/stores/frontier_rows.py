@@ -100,6 +100,7 @@ class BodyFile(msgspec.Struct, frozen=True):
     suffix: str  # with its dot, or empty
     data: bytes
     name: str = ""
+    source: str = ""  # the file that holds the data, if it is on disk already
 
     def __post_init__(self) -> None:
         # Both become a path, and the suffix is a stranger's idea.

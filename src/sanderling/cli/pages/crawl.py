@@ -1,5 +1,6 @@
 """`sanderling pages crawl`: crawl documents politely, with nothing lost."""
 
+import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +42,7 @@ from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.extract import READ_RULES, ReadRules
+from sanderling.pages.files import FileRules
 from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
@@ -50,9 +52,11 @@ from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import CrawlScope, UrlError, normalise, read_seeds
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
+from sanderling.words import parse_size
 
 NO_PARQUET = missing("pyarrow", "Parquet")
 UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
+MEDIA = re.compile(r"[\w!#$&^.+*-]+/[\w!#$&^.+*-]+", re.ASCII)
 RPS = 8.0  # to each host at most
 SHOWN = 100  # hosts that a screen chooses from, four times a second
 
@@ -82,6 +86,23 @@ class PagesNetwork(Patient):
 
     browser: str = ""
     """The browser's program, if it is not a Chromium or Chrome on the PATH."""
+
+    files: str = "*/*"
+    """Keep documents and media of these types as files, as in application/pdf,image/*; of others only a row."""
+
+    max_file: str = "16MB"
+    """How large such a file may be; of a larger one only a row is kept."""
+
+    def file_rules(self) -> FileRules:
+        """Which files are kept. Raises CommandError."""
+        try:
+            most = parse_size(self.max_file)
+        except ValueError as error:
+            raise CommandError(f"--max-file: {error}", code=2) from None
+        types = tuple(each.strip().lower() for each in self.files.split(","))
+        if wrong := [each for each in types if not MEDIA.fullmatch(each)]:
+            raise CommandError(f"--files: {wrong[0]!r} is no type, expected application/pdf, image/* or */*", code=2)
+        return FileRules(types, most)
 
     def transport(self, clock: Clock | None = None) -> Transport[Http]:
         """The client and the limiter that go with the flags. Raises CommandError."""
@@ -194,6 +215,7 @@ class PagesFlags:
             patience=network.patience,
             leave_out=listed,
             visits=self.visiting.rules(self.max_pages),
+            files=network.file_rules(),
             reading=self.reading.rules(),
             max_per_host=network.max_per_host,
             max_per_domain=network.max_per_domain,
