@@ -124,7 +124,8 @@ def crawl(
     async def main() -> Crawled:
         clock = LoopClock(epoch)
         plan = CrawlPlan(seeds, tuple(allow), depth, keep) if seeds else None
-        with CrawlFolder.open(folder, plan, resume=resume, wall=clock.wall()) as opened:
+        visits = None if rules is None else rules.visits
+        with CrawlFolder.open(folder, plan, resume=resume, wall=clock.wall(), visits=visits) as opened:
             limiter = Limiter(limits or LimiterRules(pace=PACE), clock=clock, rng=Random(1))
             transport = Transport(of, limiter, memory or Memory(2**30))
             one = Crawl(opened, transport, inline, rules=rules or CrawlRules(), clock=clock, hand_over=hand_over)

@@ -251,7 +251,7 @@ def test_a_file_of_a_later_format_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {VERSION + 1}")
 
-    with pytest.raises(FolderError, match="of format 6, this version reads up to 5"):
+    with pytest.raises(FolderError, match="of format 7, this version reads up to 6"):
         Frontier(path)
 
 

@@ -71,6 +71,16 @@ app.command(
     help_epilogue="Example:\n\n    sanderling show example https://example.org/",
 )
 app.command(
+    "sanderling.cli.forget:forget",
+    name="forget",
+    help="Remove hosts, pages or people from a folder of pages or repos, and never ask for them again.\n\n"
+    "Rows, files, archives, Parquet and the exports on this machine are written anew without them, and the folder "
+    "keeps a hash by which they are known again. Killed in between, run it again without a name, and it goes on. "
+    "Exports that cannot be reached are named.\n\n"
+    "Exit code 0, 1 if it could not be done now, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling forget example 'https://example.org/people/ann/*'",
+)
+app.command(
     "sanderling.cli.status:status",
     name="status",
     help="Say how all systems of a home stand, or one: what each is at, how much it moves, what is wrong.\n\n"

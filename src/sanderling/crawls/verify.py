@@ -102,9 +102,13 @@ class LedgerInspection:
         wanted: frozenset[End],
         differs: Callable[[ComparedRow], str | None],
         seen: Callable[[str, ComparedRow], object] = lambda _where, _row: None,
+        versions: dict[int, int] | None = None,
     ) -> int:
-        """Compare a file: one row for each item with an end that is wanted, and for no other; how many rows."""
-        rows = 0
+        """Compare a file: one row for each item with an end that is wanted, and for no other; how many rows.
+
+        Of those that have `versions`, which were visited again, so many rows as these say.
+        """
+        rows, left = 0, {} if versions is None else dict(versions)
         for where, line in numbered(path, length):
             try:
                 row = msgspec.json.decode(line, type=ComparedRow)
@@ -112,15 +116,18 @@ class LedgerInspection:
                 self.proof.say(f"{where}: {error}, expected a row")
                 continue
             rows += 1
-            if problem := self._misplaced(row, wanted) or differs(row):
+            if problem := self._misplaced(row, wanted, left) or differs(row):
                 self.proof.say(f"{where}: {problem}")
             else:
                 seen(where, row)
         self.check_size(path, length)
         for number, end in enumerate(self.ends):
-            if end in wanted:
+            if end in wanted and number not in left:
                 url = self.url_of(number)
                 self.proof.say(f"{path.name}: no row of {url} (id {number}), which ended {End(end).name}")
+        for number, lacking in left.items():
+            if lacking:
+                self.proof.say(f"{path.name}: {lacking} rows of {self.url_of(number)} (id {number}) are not there")
         return rows
 
     def check_failures(self) -> int:
@@ -152,10 +159,13 @@ class LedgerInspection:
         said = [row.outcome, row.status, row.detail]
         return self.differs(row) or (None if said == why else f"outcome of id {row.id} is {said}, expected {why}")
 
-    def _misplaced(self, row: ComparedRow, wanted: frozenset[End]) -> str | None:
-        """Why a row should not be there; if it should, its item is marked as SEEN."""
+    def _misplaced(self, row: ComparedRow, wanted: frozenset[End], left: dict[int, int]) -> str | None:
+        """Why a row should not be there; if it should, its item is marked as SEEN, or has one left fewer."""
         if not 0 < row.id < len(self.ends):
             return f"id {row.id} is not known"
+        if left.get(row.id):
+            left[row.id] -= 1
+            return None
         end = self.ends[row.id]
         if end & SEEN:
             return f"a second row of id {row.id}, expected one"

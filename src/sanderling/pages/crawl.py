@@ -1,6 +1,8 @@
 """One crawl of one folder: the engine, with what is special about documents."""
 
+from collections.abc import Coroutine
 from math import inf
+from typing import Any
 
 from sanderling.clock import Clock
 from sanderling.crawls.folder import failed_line
@@ -27,6 +29,7 @@ from sanderling.pages.record import SITEMAP
 from sanderling.pages.rendering import PageRendering
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
+from sanderling.pages.visiting import AT_ONCE, Visiting
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End, Ended, QueuedUrl, failed_as
 
@@ -53,6 +56,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self.rules = rules
         self._executor = executor
         self._hand_over = hand_over
+        self._visiting = folder.visiting if rules.visits is not None else None
         session = CrawlSession(folder.path, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
         http = session.sender(http)
         self._sink = LedgerSink(folder, executor, hand_over, _row, session)
@@ -63,6 +67,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self.permissions = Permissions(follower, ledger, executor, memory, clock, rules.robots_held)
         loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
+        source.visiting = self._visiting is not None
         reader = PageReader(executor, rules.reading)
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         self._logins = Logins(rules.hosts, once, follower, memory, clock, self.stop)
@@ -93,7 +98,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         source.unread = source.waiting > 0
         after = first[-1].id if source.unread else 0
         try:
-            await self.ask_for({each.name: each.waiting for each in first}, self._read_hosts(after))
+            await self.ask_for({each.name: each.waiting for each in first}, self._read_hosts(after), *self._beside())
         finally:
             await self._logins.close()
         self.counts.subtract(self._sink.unhanded)
@@ -101,7 +106,21 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         if left:
             self.counts[End.LEFT] += await self._executor(ledger.leave)
         unasked = source.set_aside or source.found_late or source.unread or self._sink.unhanded
-        return (left or not self.engine.stopped) and not unasked
+        # Whoever visits pages goes on until somebody stops it.
+        ended = not self.engine.stopped or (self._visiting is not None and not self.waiting)
+        return (left or ended) and not unasked
+
+    def _beside(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        return () if self._visiting is None else (self._visit(self._visiting),)
+
+    async def _visit(self, visiting: Visiting) -> None:
+        """Have what is due asked for again, now and then, until it is cancelled."""
+        while True:
+            await self.clock.sleep(await self._executor(visiting.pause, self.clock.wall()))
+            # What waits already comes first: a slow host must not gather all of its pages in memory.
+            if self.source.waiting < AT_ONCE:
+                due = await self._executor(visiting.take, self.clock.wall())
+                self.engine.wake([self.source.visit(each) for each in due])
 
     async def _read_hosts(self, after: int) -> None:
         """Bring hosts from disk that did not fit into memory, whenever there is room, round after round."""

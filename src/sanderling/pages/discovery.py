@@ -54,6 +54,8 @@ class LinkDiscovery:
         if len(self._recent) >= SEEN:
             self._recent, self._older = set(), self._recent
         self._recent.add(url)
+        if self.folder.forgotten.has(url, host):
+            return
         self._find(FoundUrl(url, host, depth))
 
     def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:
@@ -120,6 +122,10 @@ class LinkDiscovery:
             if queued.url in self._nested:
                 _count(self._nested, moved.target, self._nested[queued.url])
             self.offer(moved.target, host, queued.depth)
+
+    def forget_move(self, url: str) -> None:
+        """The URL is asked for again: where it led may not be where it leads."""
+        self._moves.pop(url, None)
 
     def ended(self, url: str) -> None:
         """The URL is decided."""

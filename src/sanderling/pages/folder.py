@@ -6,6 +6,7 @@ What would mix two crawls is refused, with what to do instead.
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -14,15 +15,19 @@ import msgspec
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.ids import host_of
 from sanderling.outcome import Code
-from sanderling.pages import earlier, parquet
+from sanderling.pages import earlier, forget, parquet
 from sanderling.pages.archive import PageArchive, write_index
 from sanderling.pages.earlier import LEDGER, NEXT
+from sanderling.pages.forget import ForgottenUrls
 from sanderling.pages.output import PAGES, PageRows, whole_rows
+from sanderling.pages.revisits import VisitRules
 from sanderling.pages.sitemaps import is_sitemap
+from sanderling.pages.visiting import Visiting
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
-from sanderling.stores.frontier import Frontier
+from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
+from sanderling.stores.frontier_visits import VisitedFrontier
 from sanderling.stores.rows_file import reaches
 
 Keep = Literal["html", "warc"]
@@ -45,29 +50,41 @@ class FolderState(Enum):
     AGAIN = "again"  # crawled before, to the end
 
 
-class CrawlFolder(LedgerFolder[Frontier]):
+class CrawlFolder(LedgerFolder[VisitedFrontier]):
     """A folder that one run holds alone, from `open` to the end of its `with` block."""
 
-    def __init__(self, path: Path, lock: Lock, ledger: Frontier) -> None:
+    def __init__(
+        self, path: Path, lock: Lock, ledger: VisitedFrontier, visits: VisitRules | None = None, wall: float = 0.0
+    ) -> None:
         super().__init__(path, lock, ledger)
         self.plan = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
         if ledger.known:
             self.state = FolderState.RESUMED
         else:
             self.state = FolderState.NEW if ledger.meta.crawl == 1 else FolderState.AGAIN
+        self.forgotten = ForgottenUrls(Forgotten.of(path))
         self.put_back = 0  # URLs to be asked for once more, because their rows were lost
         self.rows: PageRows = self._reconciled()
+        # Whoever goes on with pages that are visited adds to what their visits have taught.
+        noted = visits is not None or ledger.meta.visited
+        self.visiting = Visiting(ledger, visits or VisitRules(), wall) if noted else None
 
     @classmethod
-    def open(cls, path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float) -> Self:
-        """Begin a run of `plan`, or with `resume` of whatever the folder holds. FolderError says why not."""
+    def open(
+        cls, path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: VisitRules | None = None
+    ) -> Self:
+        """Begin a run of `plan`, or with `resume` of whatever the folder holds. FolderError says why not.
+
+        With `visits`, a crawl that is finished is not begun anew: its pages are visited when they are due.
+        """
         if plan is None and not resume:
             raise ValueError("neither a plan nor anything to resume")
         with plainly(path):
             _check_place(path, resume=resume)
             if plan is not None:
                 path.mkdir(parents=True, exist_ok=True)
-            return cls.hold(path, lambda: _open_ledger(path, plan, resume=resume, wall=wall))
+            opens = partial(_open_ledger, path, plan, resume=resume, wall=wall, visits=visits is not None)
+            return cls.hold(path, opens, visits, wall)
 
     @property
     def crawl(self) -> int:
@@ -85,8 +102,9 @@ class CrawlFolder(LedgerFolder[Frontier]):
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
     def holds_earlier(self, url: str) -> bool:
-        """Whether a 304 would do: with an archive, only if that has the page of an earlier crawl."""
-        return self.crawl > 1 and (self.rows.archive is None or self.rows.archive.earlier(url) is not None)
+        """Whether a 304 would do: of pages that are visited; with an archive, if it has that of an earlier crawl."""
+        before = self.crawl > 1 or self.ledger.meta.visited
+        return before and (self.rows.archive is None or self.rows.archive.earlier(url) is not None)
 
     def write(
         self, ended: Sequence[Ended], found: Sequence[FoundUrl], again: Sequence[RetryUrl], requests: int | None
@@ -98,10 +116,16 @@ class CrawlFolder(LedgerFolder[Frontier]):
             if each.end is End.UNCHANGED:
                 depth = min(each.depth + 1, self.plan.depth)
                 links = self.ledger.remembered_links(each.url)
+                found_again = ((link, host_of(link)) for link in links)
                 follow.extend(
-                    FoundUrl(link, host_of(link), depth) for link in links if depth > each.depth or is_sitemap(link)
+                    FoundUrl(link, host, depth)
+                    for link, host in found_again
+                    if (depth > each.depth or is_sitemap(link)) and not self.forgotten.has(link, host)
                 )
-        return self.ledger.commit(ended, follow, self.rows.write(ended), again)
+        if self.visiting is None:
+            return self.ledger.commit(ended, follow, self.rows.write(ended), again)
+        kept, visits = self.visiting.settle(ended)
+        return self.ledger.commit_visits(ended, follow, self.rows.write(kept), again, visits)
 
     # By position, since that is how a thread is handed its work.
     def finish(self, wall: float, complete: bool, parquet_too: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -121,11 +145,14 @@ class CrawlFolder(LedgerFolder[Frontier]):
         path, watermark = self.path / PAGES, self.ledger.meta.watermark
         if reaches(path, watermark):
             return self._with_archive(PageRows(self.path, watermark))
-        ends = self.ledger.ends()
-        length = whole_rows(path, ends)
+        ends, versions = self.ledger.ends(), self.ledger.versions()
+        length = whole_rows(path, ends, versions)
         rows = PageRows(self.path, length)
-        lost = (number for number, end in enumerate(ends) if end in KEPT)  # those that were found are cleared
-        self.put_back = self.ledger.put_back(lost, length)
+        # Those that were found are cleared.
+        lost = [number for number, end in enumerate(ends) if end in KEPT and number not in versions]
+        lacking = {number: left for number, left in versions.items() if left}
+        self.ledger.lose_versions(dict.fromkeys(lost, 1) | lacking)
+        self.put_back = self.ledger.put_back([*lost, *lacking], length)
         return self._with_archive(rows)
 
     def _with_archive(self, rows: PageRows) -> PageRows:
@@ -150,15 +177,17 @@ def _check_place(path: Path, *, resume: bool) -> None:
     check_empty(path, LEDGER, NEXT)
 
 
-def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float) -> Frontier:
+def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: bool) -> VisitedFrontier:
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
+    forget.go_on(path)
+    plan = _without_forgotten(path, plan)
     if not (path / LEDGER).exists():
         _take(earlier.begin(path, FrontierMeta(plan=msgspec.json.encode(plan).decode(), started=wall)))
-        return Frontier(path / LEDGER)
-    ledger = Frontier(path / LEDGER)
+        return VisitedFrontier(path / LEDGER)
+    ledger = VisitedFrontier(path / LEDGER)
     try:
-        goes_on = _goes_on(ledger, path, plan, resume=resume)
+        goes_on = _goes_on(ledger, path, plan, resume=resume, visits=visits)
     except BaseException:
         ledger.close()
         raise
@@ -168,10 +197,21 @@ def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: floa
     if (path / f"{LEDGER}-wal").exists():
         raise FolderError(f"{path / LEDGER} is in use by another program, so it cannot be moved. Try again later.")
     _take(earlier.begin(path, earlier.again(ledger.meta, wall)))
-    return Frontier(path / LEDGER)
+    return VisitedFrontier(path / LEDGER)
 
 
-def _goes_on(ledger: Frontier, path: Path, plan: CrawlPlan | None, *, resume: bool) -> bool:
+def _without_forgotten(path: Path, plan: CrawlPlan | None) -> CrawlPlan | None:
+    """The plan without what the folder has forgotten. Raises FolderError if nothing is left of it."""
+    forgotten = ForgottenUrls(Forgotten.of(path))
+    if plan is None or not any(forgotten.has(seed, host_of(seed)) for seed in plan.seeds):
+        return plan
+    seeds = tuple(seed for seed in plan.seeds if not forgotten.has(seed, host_of(seed)))
+    if not seeds:
+        raise FolderError(f"{path} has forgotten all that this crawl begins with: it is not asked for again")
+    return msgspec.structs.replace(plan, seeds=seeds)
+
+
+def _goes_on(ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, resume: bool, visits: bool) -> bool:
     """Whether the crawl that is there is gone on with; False if it is finished and a new one is due."""
     found = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
     if plan is not None and (differences := _differences(plan, found)):
@@ -180,7 +220,7 @@ def _goes_on(ledger: Frontier, path: Path, plan: CrawlPlan | None, *, resume: bo
         raise FolderError(
             f"{path} holds {which} crawl of another plan: {differences}. Choose another folder, use that plan{advice}."
         )
-    if not ledger.meta.finished:
+    if not ledger.meta.finished or visits:
         return True
     counts = ledger.counts()
     cut = ledger.by_code().get((End.LEFT_OUT, Code.CANCELLED), 0)

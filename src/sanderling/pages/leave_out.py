@@ -33,12 +33,12 @@ class ExcludedUrls:
     @classmethod
     def of(cls, *lines: str) -> Self:
         """A list of these lines. Raises UrlError for one that is none."""
-        return cls([_read(line) for line in lines])
+        return cls([read_thing(line) for line in lines])
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """The list in a file. Raises ListError, which says the line."""
-        return cls(read_list(path, _read))
+        return cls(read_list(path, read_thing))
 
     def before(self, http: Sends) -> Sends:
         """A client that asks for nothing that is listed, wherever a redirect leads."""
@@ -48,7 +48,7 @@ class ExcludedUrls:
         """What is listed that a URL, which is normal, is left out for; empty if it may be asked for."""
         if self._hosts.allows(host):
             return host
-        rest = _behind_scheme(url)
+        rest = behind_scheme(url)
         if rest in self._urls:
             return rest
         # None begins another, so that of those which sort before it only the last can begin it.
@@ -57,14 +57,15 @@ class ExcludedUrls:
         return f"{last}*" if last and rest.startswith(last) else ""
 
 
-def _read(line: str) -> Thing:
+def read_thing(line: str) -> Thing:
+    """What a line means. Raises UrlError."""
     kind: Kind = "host" if "://" not in line else "beginning" if line.endswith("*") else "url"
     try:
         if kind == "host":
             CrawlScope.of((), [line], 0)
             return kind, line
         thing = line.removesuffix("*") if kind == "beginning" else line
-        spelled = _behind_scheme(normalise(thing))
+        spelled = behind_scheme(normalise(thing))
     except UrlError as error:
         raise UrlError(f"{str(error).removeprefix('allowed ').partition(';')[0]}; expected {EXPECTED}") from None
     if kind == "beginning" and spelled[-1] != thing[-1]:
@@ -73,7 +74,8 @@ def _read(line: str) -> Thing:
     return kind, spelled
 
 
-def _behind_scheme(url: str) -> str:
+def behind_scheme(url: str) -> str:
+    """A URL without http:// or https://: those are one."""
     return url.partition("://")[2]
 
 

@@ -71,9 +71,12 @@ class PageRows(RowsFile):
             sync_folder(folder)
 
 
-def whole_rows(path: Path, ends: bytearray) -> int:
-    """The length of the rows up to the first line that is none; the ends of the URLs they are of are cleared."""
-    length = 0
+def whole_rows(path: Path, ends: bytearray, versions: dict[int, int] | None = None) -> int:
+    """The length of the rows up to the first line that is none; the ends of the URLs they are of are cleared.
+
+    Of URLs that were visited again, and have so many `versions`, each row is taken off their number.
+    """
+    length, left = 0, {} if versions is None else versions
     if not path.exists():
         return length
     with path.open("rb") as file:
@@ -82,8 +85,12 @@ def whole_rows(path: Path, ends: bytearray) -> int:
                 row = msgspec.json.decode(line, type=RowId)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 return length
-            if not (line.endswith(b"\n") and 0 < row.id < len(ends) and ends[row.id] in KEPT):
+            again = left.get(row.id, 0)
+            if not (line.endswith(b"\n") and 0 < row.id < len(ends) and (again or ends[row.id] in KEPT)):
                 return length
-            ends[row.id] = End.WAITING
+            if again:
+                left[row.id] = again - 1
+            else:
+                ends[row.id] = End.WAITING
             length += len(line)
     return length

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,9 @@ from sanderling.pages.record import PageRow
 from sanderling.pages.urls import UrlError, normalise
 from sanderling.stores import frontier_reading
 from sanderling.stores.frontier_file import FrontierMeta, key_of
+from sanderling.stores.frontier_reading import VisitCounts
 from sanderling.stores.frontier_rows import KEPT
+from sanderling.stores.frontier_visits import NEVER
 from sanderling.stores.record_source import (
     MOST_HISTORY,
     Record,
@@ -24,6 +27,7 @@ from sanderling.stores.record_source import (
     SourceDescription,
     read_position,
 )
+from sanderling.words import count
 
 
 class PagePosition(msgspec.Struct, frozen=True):
@@ -87,7 +91,8 @@ class PageRecords:
         with self._ledger() as (db, _):
             known = frontier_reading.known_url(db, host, key_of(url))
             if rows and (known is None or known.end in KEPT):
-                return RecordLookup(rows[-1], rows[:-1][-MOST_HISTORY:])
+                about = "" if known is None else _visits(frontier_reading.visits_of(db, known.id))
+                return RecordLookup(rows[-1], rows[:-1][-MOST_HISTORY:], about=about)
             near = nearest_urls(db, url) or self._some_hosts()
         if known is None:
             return RecordLookup(
@@ -106,6 +111,17 @@ class PageRecords:
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def _visits(counts: VisitCounts | None) -> str:
+    if counts is None:
+        return ""
+    due = (
+        f"; due again on {datetime.fromtimestamp(counts.due, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        if counts.due < NEVER
+        else "; being visited"
+    )
+    return f"visited {count(counts.visits, 'time')}, {counts.changes:,} with a change{due}"
 
 
 class _Url(msgspec.Struct):

@@ -7,6 +7,7 @@ from sanderling.engine.rules import EngineRules
 from sanderling.pages.extract import READ_RULES, ReadRules
 from sanderling.pages.files import FileRules
 from sanderling.pages.leave_out import ExcludedUrls
+from sanderling.pages.revisits import VisitRules
 from sanderling.pages.robots import LONGEST_DELAY
 
 
@@ -22,6 +23,7 @@ class CrawlRules(EngineRules):
     # Addresses of a host that differ in digits and have one text, until those like them are cut off; 0: all may come.
     max_same_text: int = 200
     leave_out: ExcludedUrls | None = None  # decides anew, if there is one, what an earlier run has left out
+    visits: VisitRules | None = None  # pages are visited again, until somebody stops it
     reading: ReadRules = READ_RULES
     hosts: HostPatterns = field(default_factory=dict)  # where to log in; the client has the rest of what is set
     robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones

@@ -20,6 +20,7 @@ from sanderling.pages.record import ReadPage
 from sanderling.pages.robots_source import RobotsSource
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.frontier_rows import End, Ended, QueuedUrl
+from sanderling.stores.frontier_visits import DueVisit
 
 
 class PageSource(RobotsSource[PageHost, QueuedUrl]):
@@ -38,9 +39,32 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         self.sitemaps = 0  # that were fetched, by this run and those before
         self._discovery = discovery
         self._rules = rules
+        self._visited: set[int] = set()  # what is visited again, and was counted when it was new
+        self.visiting = False  # whether pages are visited again, so that there is always more to come
         self.budgets = TrapBudgets(rules, {})
 
     # What is next.
+
+    @property
+    def loading(self) -> bool:
+        """Whether something is on its way from disk, or will be due."""
+        loading = super().loading  # which looks for room, too
+        return self.visiting or loading
+
+    def drain(self) -> None:
+        """Ask for what is known, and leave what is found from now on, and what is due then, to the next run."""
+        self.visiting = False
+        super().drain()
+
+    def visit(self, due: DueVisit) -> PageHost:
+        """A page is due again; its host."""
+        host, queued = self.host(due.queued.host), due.queued
+        self.counts[due.was] -= 1
+        self._discovery.forget_move(queued.url)
+        self._visited.add(queued.id)
+        self._wait(host, 1)
+        host.line_up(queued)
+        return host
 
     def enough(self, inflight: int) -> bool:
         """Whether as many pages as were wanted are fetched, or about to be. Sitemaps are no pages."""
@@ -59,7 +83,8 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         """Why it is not to be asked for: somebody's wish, or a budget, which no first address counts against."""
         if self._rules.leave_out is not None and (why := self._rules.leave_out.why(queued.url, host.name)):
             return Outcome(Code.REFUSED, detail=f"left out: {why}"[:200])
-        return self.budgets.spent(host, queued.url) if queued.depth else None
+        new = queued.depth and queued.id not in self._visited
+        return self.budgets.spent(host, queued.url) if new else None
 
     # What became of it.
 
@@ -70,7 +95,8 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
             self.learned(host, work.key, settled.outcome, result, now)
         elif isinstance(result, ReadPage | Ended):
             self.bytes += settled.size
-            self.budgets.count(host, work.url, result.text if isinstance(result, ReadPage) else None)
+            if work.id not in self._visited:
+                self.budgets.count(host, work.url, result.text if isinstance(result, ReadPage) else None)
             self.add(host, result if isinstance(result, Ended) else self._follow(work, result))
         elif isinstance(result, MovedUrl):
             self._discovery.move(work, result)
@@ -106,6 +132,7 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
     def add(self, host: PageHost, ended: Ended, size: int = 0) -> None:
         """A URL has its end."""
         self._discovery.ended(ended.url)
+        self._visited.discard(ended.id)
         size += len(ended.row or b"") + sum(len(each.data) for each in (ended.body, ended.raw) if each is not None)
         size += 0 if ended.reply is None else len(ended.reply.body)
         super().add(host, ended, size)

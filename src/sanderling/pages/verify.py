@@ -13,6 +13,8 @@ from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.folder import CrawlPlan
 from sanderling.pages.output import PAGES
 from sanderling.stores.durable import FolderError
+from sanderling.stores.forgotten import FILE, Forgotten
+from sanderling.stores.frontier_reading import versions
 from sanderling.stores.frontier_rows import KEPT
 
 _BODY = re.compile(r"bodies/([0-9a-f]{2})/\1[0-9a-f]{62}(\.[\w+-]{1,16})?", re.ASCII)
@@ -25,6 +27,10 @@ def verify(folder: Path) -> CrawlProof:
     proof = CrawlProof()
     if (folder / NEXT).exists():
         proof.say(f"{NEXT}: the move of a finished crawl to earlier/ was cut short; crawl again to end it")
+    if Forgotten.of(folder).says.removing:
+        proof.say(
+            f"{FILE}: what it says was not all removed, since that was cut short; run: sanderling forget {folder}"
+        )
     # The bodies of an earlier crawl are where they were.
     root = folder.parent.parent if folder.parent.name == "earlier" else folder
 
@@ -36,7 +42,9 @@ def verify(folder: Path) -> CrawlProof:
             proof.say(f"{where}: {path} is not there")
 
     def look(found: LedgerInspection) -> None:
-        proof.rows = found.check_rows(folder / PAGES, found.meta.watermark, KEPT, found.differs, check_path)
+        proof.rows = found.check_rows(
+            folder / PAGES, found.meta.watermark, KEPT, found.differs, check_path, versions(found.db)
+        )
         _check_bodies(root, proof)
         if plan_of(found.meta, folder / LEDGER, CrawlPlan).keep == "warc":
             length = min(found.meta.watermark, size_of(folder / PAGES))

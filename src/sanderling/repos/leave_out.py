@@ -21,7 +21,12 @@ class RepoLeaveOut:
     @classmethod
     def read(cls, path: Path) -> Self:
         """The list in a file. Raises ListError, which says the line."""
-        things = read_list(path, _read)
+        return cls.of(read_list(path, read_thing))
+
+    @classmethod
+    def of(cls, things: Iterable[tuple[str, bool]]) -> Self:
+        """What was read of lines."""
+        things = list(things)
         dids = frozenset(thing for thing, is_host in things if not is_host)
         return cls(dids, frozenset(Host(thing) for thing, is_host in things if is_host))
 
@@ -47,7 +52,7 @@ class RepoLeaveOut:
         return did in self.dids or self.has_host(url)
 
 
-def _read(line: str) -> tuple[str, bool]:
+def read_thing(line: str) -> tuple[str, bool]:
     """What is meant, and whether that is a host."""
     if line.startswith("did:"):
         if not is_did(line):

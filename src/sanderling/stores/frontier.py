@@ -112,7 +112,7 @@ class Frontier:
 
         Those that are due later are among them, and say so.
         """
-        remembered = self.meta.crawl > 1
+        remembered = self.meta.crawl > 1 or self.meta.visited
         columns = "remembered.etag, remembered.modified" if remembered else "NULL, NULL"
         join = "LEFT JOIN remembered ON remembered.key = url.key" if remembered else ""
         # Columns and join are ours.

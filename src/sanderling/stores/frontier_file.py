@@ -21,8 +21,8 @@ from sanderling.stores.frontier_rows import PAGES, End, Ended
 from sanderling.stores.sqlite_file import transaction, version_of
 
 # 2: URLs may be left out. 3: partitions of hosts, URLs that wait since they failed, ids with gaps. 4: requests of jobs.
-# 5: sums of what is known, by end and by host.
-VERSION = 5
+# 5: sums of what is known, by end and by host. 6: second visits.
+VERSION = 6
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases
 
 # Bytes of blake2b that stand for a URL. At a billion URLs of one host two would be taken for one with a probability
@@ -89,6 +89,11 @@ REQUESTS = (
         host INTEGER NOT NULL, priority INTEGER NOT NULL, id INTEGER NOT NULL,
         PRIMARY KEY (host, priority, id)) WITHOUT ROWID""",
 )
+# When each page is due again, in seconds since 1970, and what its visits have taught (`frontier_visits.py`).
+VISITS = """CREATE TABLE visit (
+    id INTEGER PRIMARY KEY, due REAL NOT NULL, seen REAL NOT NULL, shape REAL NOT NULL, exposure REAL NOT NULL,
+    visits INTEGER NOT NULL, changes INTEGER NOT NULL, rows INTEGER NOT NULL, content BLOB)"""
+DUE = "CREATE INDEX visit_due ON visit (due)"
 
 
 class FrontierMeta(msgspec.Struct, frozen=True):
@@ -108,6 +113,7 @@ class FrontierMeta(msgspec.Struct, frozen=True):
     requests: int = 0  # of a job: requests that were sent
     records: int = 0  # of a job: rows up to the watermark
     checksum: int = 0  # of a job: CRC-32 of the rows up to the watermark
+    visited: bool = False  # pages are visited again: a URL may have more rows than one
 
 
 def key_of(url: str) -> bytes:
@@ -125,7 +131,7 @@ def create(path: Path, meta: FrontierMeta, earlier: Path | None = None) -> None:
             if earlier is not None:
                 db.execute("ATTACH ? AS earlier", (str(earlier),))
             db.execute("BEGIN")
-            for statement in (*TABLES, *AGAIN, *REQUESTS, TALLY):
+            for statement in (*TABLES, *AGAIN, *REQUESTS, TALLY, VISITS, DUE):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {VERSION}")
             if earlier is not None:
@@ -272,7 +278,14 @@ def _add_sums(db: sqlite3.Connection) -> None:
         db.executemany("UPDATE host SET waiting = ?, fetched = ? WHERE id = ?", rows)
 
 
-UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests, 4: _add_sums}
+def _add_visits(db: sqlite3.Connection) -> None:
+    """From 5 to 6."""
+    with _at_once(db, 6):
+        db.execute(VISITS)
+        db.execute(DUE)
+
+
+UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests, 4: _add_sums, 5: _add_visits}
 
 
 @contextmanager
@@ -322,9 +335,7 @@ def remember(db: sqlite3.Connection, ended: Iterable[Ended]) -> None:
     for each in ended:
         etag, modified = _sendable(each.etag), _sendable(each.modified)
         if etag or modified:
-            # A page of links is a few kilobytes of much the same text: a fifth of it is kept.
-            links = zlib.compress("\n".join(each.links).encode(), 1)
-            learned.append((key_of(each.url), etag, modified, links))
+            learned.append((key_of(each.url), etag, modified, pack_links(each.links)))
         elif each.end in (End.FETCHED, End.MOVED):
             gone.append((key_of(each.url),))
     db.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", learned)
@@ -334,8 +345,17 @@ def remember(db: sqlite3.Connection, ended: Iterable[Ended]) -> None:
 def remembered_links(db: sqlite3.Connection, url: str) -> tuple[str, ...]:
     """Where the page led when it last came whole; nothing if that is not known."""
     row = db.execute("SELECT links FROM remembered WHERE key = ?", (key_of(url),)).fetchone()
-    text = "" if row is None else zlib.decompress(row[0]).decode()
-    return tuple(text.split("\n")) if text else ()
+    return unpack_links(row[0]) if row else ()
+
+
+def pack_links(links: Iterable[str]) -> bytes:
+    """Links as they are kept: of a few kilobytes of much the same text a fifth is left."""
+    return zlib.compress("\n".join(links).encode(), 1)
+
+
+def unpack_links(packed: bytes) -> tuple[str, ...]:
+    """The links that were kept so."""
+    return tuple(filter(None, zlib.decompress(packed).decode().split("\n")))
 
 
 def _sendable(validator: str | None) -> str | None:

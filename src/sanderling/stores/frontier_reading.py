@@ -32,6 +32,30 @@ def ends(db: sqlite3.Connection) -> bytearray:
     return found
 
 
+def versions(db: sqlite3.Connection) -> dict[int, int]:
+    """How many rows each URL has, of those where that is not what its end says: they were visited again."""
+    if not _has(db, "visit"):
+        return {}
+    sql = "SELECT visit.id, rows FROM visit JOIN url ON url.id = visit.id WHERE rows <> (end BETWEEN 1 AND 3)"
+    return dict(db.execute(sql))
+
+
+class VisitCounts(NamedTuple):
+    """How often a URL was visited, how often it had changed, and when it is due again, in seconds since 1970."""
+
+    visits: int
+    changes: int
+    due: float
+
+
+def visits_of(db: sqlite3.Connection, number: int) -> VisitCounts | None:
+    """The visits to the URL with this id; None if it is not visited again."""
+    if not _has(db, "visit"):
+        return None
+    row = db.execute("SELECT visits, changes, due FROM visit WHERE id = ?", (number,)).fetchone()
+    return None if row is None else VisitCounts._make(row)
+
+
 def tally(db: sqlite3.Connection) -> dict[tuple[End, str], int]:
     """How many URLs ended so, for this reason, as the file says."""
     if version_of(db) < 5:

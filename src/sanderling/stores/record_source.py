@@ -36,6 +36,7 @@ class RecordLookup:
     history: Sequence[bytes] = ()  # the oldest first
     why: str = ""  # of one that is not there
     nearest: Sequence[str] = ()  # keys that are
+    about: str = ""  # what else there is to say, such as how often it was looked at
 
 
 @dataclass(frozen=True, slots=True)

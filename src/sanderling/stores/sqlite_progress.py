@@ -178,6 +178,21 @@ class SqliteProgress:
             hosts_aside=aside,
         )
 
+    def forget(self, dids: Sequence[str]) -> None:
+        """Know nothing of these any more, as if they had never been asked for."""
+        with self._alone() as db:
+            db.execute("PRAGMA secure_delete = ON")
+            with transaction(db):
+                old = self._states(dids)
+                db.executemany("DELETE FROM did WHERE did = ?", ((did,) for did in old))
+                gone = Counter(state[:2] for state in old.values())
+                db.executemany(
+                    "UPDATE tally SET dids = dids - ? WHERE category = ? AND complete = ?",
+                    ((number, *kind) for kind, number in gone.items()),
+                )
+                scheduled = sum(state[3] is not None for state in old.values())
+                db.execute("UPDATE crawl SET scheduled = scheduled - ?", (scheduled,))
+
     def reset(self) -> None:
         with self._alone() as db, transaction(db):
             db.execute("DELETE FROM did")

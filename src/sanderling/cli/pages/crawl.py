@@ -26,6 +26,7 @@ from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
+from sanderling.cli.times import read_age
 from sanderling.clock import Clock, SystemClock
 from sanderling.crawls.run import http_rules
 from sanderling.crawls.session import LoginError
@@ -46,6 +47,7 @@ from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
 from sanderling.pages.report import PagesFacts, report_crawl
+from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import CrawlScope, UrlError, normalise, read_seeds
 from sanderling.stores.durable import FolderError
@@ -125,6 +127,38 @@ USUAL = PagesNetwork()
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VisitFlags:
+    """Whether and how often pages are visited again."""
+
+    every: str | None = None
+    """Go on, and visit each page again: auto, when it is likely to have changed; 1d, as often as that; 6h-14d, the
+    former within these bounds (auto is 1h-30d)."""
+
+    visits: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
+    """Second visits a day at most; by default as many as visit each page once a week on average."""
+
+    def rules(self, max_pages: int | None) -> VisitRules | None:
+        """How often pages are visited again; None if they are not. Raises CommandError."""
+        if self.every is None:
+            if self.visits is not None:
+                raise CommandError("--visits says how many second visits are made a day: it needs --every auto", code=2)
+            return None
+        if max_pages is not None:
+            raise CommandError("--every goes on without end: it cannot be had with --max-pages", code=2)
+        if self.every == "auto":
+            return VisitRules(a_day=self.visits)
+        shortest, _, longest = self.every.partition("-")
+        ages = read_age("--every", shortest), read_age("--every", longest or shortest)
+        if ages[0] > ages[1]:
+            raise CommandError(f"--every is {self.every!r}, expected the shorter interval first, as 1h-30d", code=2)
+        return VisitRules(*ages, self.visits)
+
+
+ONCE = VisitFlags()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PagesReading:
     """How much of a page is read. What is cut off is said in the `detail` of its row."""
 
@@ -158,6 +192,7 @@ class PagesFlags:
     reading: PagesReading = WHOLE
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
+    visiting: VisitFlags = ONCE
 
     @property
     def writes_parquet(self) -> bool:
@@ -179,6 +214,7 @@ class PagesFlags:
             max_pages=self.max_pages,
             patience=network.patience,
             leave_out=listed,
+            visits=self.visiting.rules(self.max_pages),
             files=network.file_rules(),
             reading=self.reading.rules(),
             max_per_host=network.max_per_host,
@@ -192,7 +228,17 @@ class PagesFlags:
         limit = None if folder.ledger.counts()[End.LEFT] else self.max_pages
         flags = ["--no-parquet"] if self.parquet is False else []
         flags += [] if limit is None else ["--max-pages", str(limit)]
-        return again("pages crawl", "--resume", "--out", folder.path, *flags, self.network, self.onward, self.options)
+        return again(
+            "pages crawl",
+            "--resume",
+            "--out",
+            folder.path,
+            *flags,
+            self.visiting,
+            self.network,
+            self.onward,
+            self.options,
+        )
 
 
 def crawl(  # noqa: PLR0913 - a flag each
@@ -225,6 +271,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         Parameter(help="Keep pages as they came, too: html in files of bodies/, warc in archives of warc/."),
     ] = None,
     json: SummaryAsJson = False,
+    visiting: VisitFlags = ONCE,
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
@@ -238,10 +285,16 @@ def crawl(  # noqa: PLR0913 - a flag each
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
     flags = PagesFlags(
-        network=network, onward=onward, options=options, reading=reading, max_pages=max_pages, parquet=parquet
+        network=network,
+        onward=onward,
+        options=options,
+        max_pages=max_pages,
+        parquet=parquet,
+        visiting=visiting,
+        reading=reading,
     )
     transport, rules = network.transport(), flags.rules()
-    with open_folder(out, plan, resume=resume, clock=SystemClock()) as folder:
+    with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
         if resume:
             folder.ledger.reopen(End.LEFT)
             folder.ledger.reopen(End.LEFT_OUT, Code.CANCELLED)  # what a budget cut off, which may be another now
@@ -293,7 +346,8 @@ async def crawl_folder(
             )
             ran = await run_system(crawl, shell)
             await executor(folder.finish, clock.wall(), ran.complete, flags.writes_parquet)
-    return replace(ran, notes=onward.words(feed))
+    visited = () if folder.visiting is None else folder.visiting.words()
+    return replace(ran, notes=(*visited, *onward.words(feed)))
 
 
 def _plan(
@@ -314,10 +368,12 @@ def _plan(
 
 
 @contextmanager
-def open_folder(out: Path, plan: CrawlPlan | None, *, resume: bool, clock: Clock) -> Iterator[CrawlFolder]:
+def open_folder(
+    out: Path, plan: CrawlPlan | None, *, resume: bool, clock: Clock, visits: VisitRules | None = None
+) -> Iterator[CrawlFolder]:
     """The folder, for as long as it is worked in; a CommandError if it is not one to work in."""
     try:
-        folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall())
+        folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall(), visits=visits)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
     with folder:

@@ -17,6 +17,7 @@ from sanderling.cli.loop import explain_end
 from sanderling.clock import Clock, SystemClock
 from sanderling.records.export import Exported, export
 from sanderling.records.folders import open_records
+from sanderling.records.known_exports import KnownExport, note_export
 from sanderling.records.open_target import STREAM, TABLE, TargetOptions, file_of, open_target
 from sanderling.records.selection import Selection, SelectionError
 from sanderling.records.target import ExportTarget, TargetError
@@ -70,6 +71,8 @@ def export_command(
             with ExportProgress(clock, silent=silent) as progress:
                 done = export(source, target, selection, new=flags.new, watch=progress.show)
             place, system = target.place, source.about.system
+    if not _prints(flags):
+        note_export(folder, KnownExport.of(wanted, selection, folder.resolve().name))
     seconds = clock.now() - began
     if json:
         print(jsonlib.dumps(_as_json(done, place, system, seconds)), file=_summary_file(flags))

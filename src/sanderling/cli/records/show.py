@@ -1,7 +1,8 @@
 """`sanderling show`: one record of a folder, with its history; or why it is not there."""
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +12,10 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
+from sanderling.outcome import Code
 from sanderling.records.folders import open_records
 from sanderling.stores.record_source import RecordLookup, RecordsError
-from sanderling.words import count, printable
+from sanderling.words import count, printable, size
 
 INDENT = 2
 
@@ -34,8 +36,11 @@ def show_command(
     if json:
         print(msgspec.json.encode(_as_json(found, system, key)).decode())
     else:
-        for line in _words(found, key):
+        for line in _words(found, key, versions=system == "pages"):
             print(printable(line))
+        if found.about:
+            print()
+            print(printable(f"{found.about[:1].upper()}{found.about[1:]}."))
     if found.record is None:
         sys.exit(1)
 
@@ -48,15 +53,21 @@ def _as_json(found: RecordLookup, system: str, key: str) -> dict[str, object]:
         "history": [msgspec.Raw(each) for each in found.history],
         "why": found.why,
         "nearest": list(found.nearest),
+        "about": found.about,
     }
 
 
-def _words(found: RecordLookup, key: str) -> Iterator[str]:
+def _words(found: RecordLookup, key: str, *, versions: bool) -> Iterator[str]:
     if found.record is None:
         yield f"{key} has no record: {found.why}"
     else:
         yield from _pretty(found.record)
-    if found.history:
+    if found.history and found.record and versions:
+        yield ""
+        yield f"{count(len(found.history) + 1, 'version')}, the oldest first; --json has all of each:"
+        yield ""
+        yield from version_lines([*found.history, found.record])
+    elif found.history:
         yield ""
         yield (
             f"{count(len(found.history), 'earlier version')}, the oldest first:" if found.record else "What there was:"
@@ -68,6 +79,38 @@ def _words(found: RecordLookup, key: str) -> Iterator[str]:
         yield ""
         yield "The nearest that are there:"
         yield from (f"  {each}" for each in found.nearest)
+
+
+class PageVersion(msgspec.Struct):
+    """What tells a version of a page from the one before."""
+
+    fetched_at: str = ""
+    outcome: str = ""
+    bytes: int | None = None
+    title: str | None = None
+    text: str | None = None
+
+
+def version_lines(rows: Sequence[bytes]) -> Iterator[str]:
+    """A line for each version of a page: when it was fetched, how large it was, and what became other."""
+    before: PageVersion | None = None
+    for row in rows:
+        version = msgspec.json.decode(row, type=PageVersion)
+        if version.outcome == Code.NOT_MODIFIED:  # of a later crawl
+            yield f"  {version.fetched_at}  as it was"
+            continue
+        said = f"  {version.fetched_at}  {size(version.bytes or 0):>9}  {_difference(before, version)}"
+        yield said.rstrip()
+        before = version
+
+
+def _difference(before: PageVersion | None, now: PageVersion) -> str:
+    """Lines of its text that came and went, counted; of the first its title, and also where that became other."""
+    title = f"{now.title!r}" if now.title and (before is None or before.title != now.title) else ""
+    if before is None:
+        return title
+    was, lines = Counter((before.text or "").splitlines()), Counter((now.text or "").splitlines())
+    return f"{f'+{(lines - was).total():,} -{(was - lines).total():,} lines':<16}  {title}"
 
 
 def _pretty(record: bytes) -> Iterator[str]:

@@ -36,11 +36,13 @@ from sanderling.observe.report import Report
 from sanderling.repos.archives import ArchiveProblem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory, DirectoryError
+from sanderling.repos.forget import ForgettingDirectory
 from sanderling.repos.report import ReposFacts, RepoWatch
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments, segments_in
 from sanderling.repos.since import EarlierRevs
 from sanderling.stores.durable import FolderError
+from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.words import count, parse_size
 
@@ -142,7 +144,7 @@ def open_stores(
             progress.record(segments.found[start : start + AT_ONCE], [], cursor=None, segment=segments.number)
         if earlier is not None:
             _take_up(earlier, place, keeping.since_archive, screen)
-        yield Stores(directory, progress, segments, earlier)
+        yield Stores(ForgettingDirectory(directory, Forgotten.of(place.out)), progress, segments, earlier)
 
 
 def _open_segments(folder: Path, keeping: ArchiveFlags, clock: Clock) -> Segments:

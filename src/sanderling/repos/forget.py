@@ -1,0 +1,143 @@
+"""Remove repos from the segments of a folder, and know their DIDs again without their names.
+
+Each segment that has some is written anew beside itself and takes its own name; then the progress lets go of them.
+Done again after it was killed, it does nothing where it was done before.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+from sanderling.formats.rca import RcaError
+from sanderling.formats.rca_writer import RcaWriter
+from sanderling.ids import HostError, host_of
+from sanderling.repos.archives import Archive, ArchiveProblem
+from sanderling.repos.directory import Directory, DirectoryEntry
+from sanderling.repos.leave_out import RepoLeaveOut, read_thing
+from sanderling.repos.segments import PART, segments_in
+from sanderling.stores.durable import FolderError, Lock, draft_of, plainly, sync_folder
+from sanderling.stores.forgotten import Forgotten, Wish
+from sanderling.stores.sqlite_progress import SqliteProgress
+
+PROGRESS = "progress.db"
+CACHES = ("limiter.json", "status.json")  # that name hosts, and are made again by the next run
+
+
+class ReposRemoved(NamedTuple):
+    """How much was removed."""
+
+    repos: int = 0
+    segments: int = 0  # that were written anew
+
+
+class ForgettingDirectory:
+    """A directory without what a folder has forgotten."""
+
+    def __init__(self, directory: Directory, forgotten: Forgotten) -> None:
+        self._directory = directory
+        self._forgotten = forgotten
+
+    def page(self, after: str, limit: int) -> list[DirectoryEntry]:
+        """As of the directory; a page of which nothing is left is no end."""
+        while page := self._directory.page(after, limit):
+            if kept := [each for each in page if not self._is_forgotten(each.did, each.host)]:
+                return kept
+            after = page[-1].did
+        return []
+
+    def hosts_of(self, dids: Sequence[str]) -> dict[str, str]:
+        """As of the directory."""
+        found = self._directory.hosts_of(dids)
+        return {did: url for did, url in found.items() if not self._is_forgotten(did, url)}
+
+    def count(self) -> int:
+        """All that the directory has: to know better would be to read it."""
+        return self._directory.count()
+
+    def _is_forgotten(self, did: str, url: str) -> bool:
+        try:
+            return self._forgotten.has("did", did) or self._forgotten.has("host", host_of(url))
+        except HostError:
+            return False
+
+
+def wishes(lines: Sequence[str]) -> list[Wish]:
+    """What lines mean, as they are compared. Raises ValueError."""
+    return [("host" if is_host else "did", thing) for thing, is_host in map(read_thing, lines)]
+
+
+def begin(folder: Path, lines: Sequence[str], exports: Sequence[str]) -> None:
+    """Decide to forget what these lines mean. Raises FolderError, ValueError."""
+    wanted = wishes(lines)
+    with plainly(folder):
+        lock = Lock(folder / "lock")
+        try:
+            Forgotten.of(folder).begin(wanted, lines, exports)
+        finally:
+            lock.release()
+
+
+def finish(folder: Path) -> ReposRemoved:
+    """Remove what is to be removed; what of it was left. Raises FolderError, and ProgressError."""
+    forgotten = Forgotten.of(folder)
+    if not forgotten.says.removing:
+        return ReposRemoved()
+    listed = RepoLeaveOut.of(map(read_thing, forgotten.says.removing))
+    with plainly(folder), ExitStack() as held:
+        held.callback(Lock(folder / "lock").release)
+        removed = [_forget_in(path, listed) for path in segments_in(folder)]
+        if (folder / PROGRESS).exists():
+            progress = held.enter_context(closing(SqliteProgress(folder / PROGRESS)))
+            progress.forget(sorted(listed.dids.union(*removed)))
+        for name in CACHES if listed.hosts else ():
+            (folder / name).unlink(missing_ok=True)
+        sync_folder(folder)
+        forgotten.removed()
+    return ReposRemoved(sum(map(len, removed)), sum(map(bool, removed)))
+
+
+def _forget_in(path: Path, listed: RepoLeaveOut) -> list[str]:
+    """Write a segment anew without what is meant; the DIDs that were in it."""
+    problems: list[ArchiveProblem] = []
+    try:
+        with Archive(path, problems.append) as archive:
+            meant = [head for head in archive.heads(check=False) if listed.has(head.did, head.pds)]
+            if meant:
+                offsets = {head.offset for head in meant}
+                _rewrite(path, archive, offsets, problems)
+    except RcaError as error:
+        raise FolderError(f"{path} is no segment ({error}). Move it away, and run this again.") from None
+    return [head.did for head in meant]
+
+
+def _rewrite(path: Path, archive: Archive, without: set[int], problems: Sequence[ArchiveProblem]) -> None:
+    draft = draft_of(path)
+    try:
+        _write_without(draft, archive, without)
+        _check(problems)
+        if path.suffix == PART:
+            # It says how long the .part was; to say nothing is always right.
+            (path.parent / "synced").unlink(missing_ok=True)
+        draft.replace(path)
+        sync_folder(path.parent)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _write_without(draft: Path, archive: Archive, without: set[int]) -> None:
+    with cast("BinaryIO", draft.open("x+b", buffering=0)) as file:
+        writer = RcaWriter(file, created_at=archive.header.created_at)
+        for block in archive.blocks():
+            if block.offset not in without:
+                writer.append(block.did, block.data)
+        if archive.finalised:
+            writer.finalise()
+        os.fsync(file.fileno())
+
+
+def _check(problems: Sequence[ArchiveProblem]) -> None:
+    if problems:
+        raise FolderError(f"{problems[0]}. Restore it from a copy: what is damaged would be lost with it.")
