@@ -37,12 +37,13 @@ $(READY): $(INSTALLED) | $(BIN)/python
 run: $(BASE) ## watch all five systems at work on simulated hosts, here and in a browser
 	@$(BIN)/sanderling demo house
 
-# In the order of the folders: those that start processes come early, and not all at the end. Bytecode is kept whatever
-# the environment says, for hundreds of processes are started; the first pytest compiles the tests, once for all workers.
+# More workers than cores, since tests wait: for processes, services and clocks. In the order of the folders: those that
+# start processes come early, and not all at the end. Bytecode is kept whatever the environment says, for hundreds of
+# processes are started; the first pytest compiles the tests, once for all workers.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## run every test; says which suites it skipped and why
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 8 --dist loadfile --no-loadscope-reorder
 
 watch: $(READY) ## run the tests of what changes, as it changes, those that failed last first
 	@$(BIN)/python tools/watch.py

@@ -1,29 +1,17 @@
-"""What docs/politeness.md shows for deleting does so: the SQL on tables of ours, the Python on segments and rows."""
+"""What docs/politeness.md shows for deleting does so: the SQL on tables of ours."""
 
-import json
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
 from shell_examples import ROOT, called, inside
 
-from sanderling.formats.rca import encode_block
-from sanderling.formats.rca_reader import RcaReader
-from sanderling.formats.rca_writer import RcaWriter
-from sanderling.formats.repo import Collection
-from sanderling.outcome import Code, Outcome
-from sanderling.pages.folder import CrawlFolder, CrawlPlan
-from sanderling.stores.frontier_rows import End, Ended, FoundUrl
 from sanderling.stores.instances_tables import TABLES
 
 TEXT = (ROOT / "docs" / "politeness.md").read_text()
 OLD, AUTHOR, PLAYER, _ = re.findall(r"^```sql\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-CODE, CUT = re.findall(r"^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-DIDS = ["did:plc:aaaaaaaaaaaaaaaaaaaaaaaa", "did:plc:bbbbbbbbbbbbbbbbbbbbbbbb", "did:plc:cccccccccccccccccccccccc"]
 
 
 def test_what_an_author_wrote_goes_with_its_comments_and_what_is_old_goes_too(tmp_path: Path) -> None:
@@ -62,53 +50,6 @@ def test_a_player_goes_from_every_table_and_the_others_stay(tmp_path: Path) -> N
         for name in of_players:
             assert numbers(database, f"SELECT membership_id FROM {name}") == [7], name  # noqa: S608
         assert numbers(database, "SELECT instance_id FROM raw_instance") == [2]
-
-
-def test_a_segment_is_written_anew_without_a_repo(tmp_path: Path) -> None:
-    segment = tmp_path / "segment_0001.rca"
-    with segment.open("x+b") as file:
-        writer = RcaWriter(file, created_at=1)
-        for did in DIDS:
-            writer.append(did, encode_block(did, "https://a.example", "1", 1, [Collection("a.b.c", 1, RECORD)]))
-        writer.finalise()
-    (tmp_path / "without.py").write_text(CODE)
-
-    command = [sys.executable, "-W", "error", "without.py", str(segment), DIDS[1]]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)  # noqa: S603 - our own code
-
-    with segment.open("rb") as file:
-        reader = RcaReader(file)
-        assert reader.finalised
-        assert [block.did for block in reader] == [DIDS[0], DIDS[2]]
-        assert list(reader.find(DIDS[2]).records("a.b.c")) == [("r", b"{}")]  # type: ignore[union-attr]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["segment_0001.rca", "without.py"]
-
-
-def test_rows_of_pages_are_cut_out_and_the_next_run_asks_for_them_unless_they_are_left_out(tmp_path: Path) -> None:
-    urls = [f"https://example.org/{number}" for number in range(4)]
-    plan = CrawlPlan((urls[0],), (), 16)
-    with CrawlFolder.open(tmp_path / "example", plan, resume=False, wall=0) as folder:
-        folder.commit([], [FoundUrl(url, "example.org", 0) for url in urls])
-        folder.commit([fetched(number + 1, url) for number, url in enumerate(urls[:3])], [])
-    (tmp_path / "example" / "pages-00001.parquet").write_bytes(b"")
-    (tmp_path / "cut.py").write_text(CUT)
-
-    command = [sys.executable, "-W", "error", "cut.py", "example", urls[1]]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)  # noqa: S603 - our own code
-
-    with CrawlFolder.open(tmp_path / "example", plan, resume=False, wall=0) as folder:
-        ((*waiting,),) = folder.ledger.take([("example.org", 0, 10)])
-        assert (folder.put_back, [each.url for each in waiting]) == (1, [urls[1], urls[3]])
-    names = sorted(path.name for path in (tmp_path / "example").iterdir())
-    assert names == ["ledger.db", "lock", "pages.jsonl"]
-
-
-def fetched(number: int, url: str) -> Ended:
-    row = json.dumps({"id": number, "url": url}).encode()
-    return Ended(id=number, url=url, end=End.FETCHED, outcome=Outcome(Code.OK, 200), depth=0, row=row)
-
-
-RECORD = b"\x01\x00r\x02\x00\x00\x00{}"
 
 
 def columns(database: sqlite3.Connection, table: str) -> dict[str, tuple[str, bool]]:
