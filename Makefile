@@ -118,7 +118,7 @@ $(PEERS_READY): Makefile constraints.txt | $(READY)
 	$(BIN)/python -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	  'scrapy==2.19.*' 'crawlee[all]==1.11.*' uvloop 'atproto==0.0.73' orjson \
-	  aiohttp backports.zstd brotli idna msgspec publicsuffixlist
+	  aiohttp backports.zstd brotli chardetng-py idna msgspec publicsuffixlist webencodings
 	@touch $@
 
 clean: ## remove what the other targets made
