@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock
+from sanderling.crawls.exchange import PartExchange
 from sanderling.crawls.folder import LedgerFolder
 from sanderling.crawls.source import FrontierSource
 from sanderling.engine.backlog import Loader
@@ -29,15 +30,27 @@ class FrontierRun(Generic[F, S]):
     """One run of one folder. `run` it once; `stop` lets it finish what is in flight."""
 
     def __init__(
-        self, folder: F, source: S, engine: Engine[Any, Any, Any], loader: Loader[Any], limiter: Limiter, clock: Clock
+        self,
+        folder: F,
+        source: S,
+        engine: Engine[Any, Any, Any],
+        loader: Loader[Any],
+        limiter: Limiter,
+        executor: Executor,
     ) -> None:
         self.folder = folder
         self.source = source
         source.counts.update(folder.ledger.counts())
         self.engine = engine
         self.limiter = limiter
-        self.clock = clock
+        self.clock = engine.clock
         self._loader = loader
+        self._executor = executor
+        source.others = folder.others
+        if folder.others is not None:
+            # What is held in memory is that of the crawl, not of each of its parts.
+            loader.most //= folder.others.board.parts
+            source.most_hosts //= folder.others.board.parts
 
     async def run(self) -> bool:
         """Ask until nothing waits, as much was asked as is wanted, or it was stopped; whether all is decided."""
@@ -48,7 +61,21 @@ class FrontierRun(Generic[F, S]):
         self.folder.ledger.clear_aside()
         for name, number in waiting.items():
             self.source.add_waiting(name, number)
-        await self.engine.run(self._loader.run(self._loaded), *beside)
+        exchange = () if self.folder.others is None else (self._receive(self.folder.others),)
+        await self.engine.run(self._loader.run(self._loaded), *exchange, *beside)
+
+    def accept(self, found: Any) -> None:  # noqa: ANN401 - what the system finds
+        """Another part has found something that is ours."""
+        self.engine.writer.find(found)
+
+    async def _receive(self, others: PartExchange) -> None:
+        """Take what other parts find for this one, until none has anything to do."""
+
+        def is_idle() -> bool:
+            return self.engine.at_rest and not self.source.reading
+
+        await others.receive(self._executor, self.clock, self.accept, lambda: self.engine.writer.finds, is_idle)
+        self.engine.pump()  # it may be done
 
     def _loaded(self, hosts: list[Any]) -> None:
         self.engine.wake(hosts)

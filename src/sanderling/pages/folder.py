@@ -63,6 +63,7 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         else:
             self.state = FolderState.NEW if ledger.meta.crawl == 1 else FolderState.AGAIN
         self.forgotten = ForgottenUrls(Forgotten.of(path))
+        self.heard_moved: list[str] = []  # hosts that seeds of other parts live at, for the next commit
         self.put_back = 0  # URLs to be asked for once more, because their rows were lost
         self.rows: PageRows = self._reconciled()
         # Whoever goes on with pages that are visited adds to what their visits have taught.
@@ -96,10 +97,16 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         """Hosts that the seeds turned out to live at."""
         return msgspec.json.decode(self.ledger.meta.moved_hosts, type=tuple[str, ...])
 
-    def allow_moved(self, host: str) -> None:
-        """Remember a host that a seed turned out to live at."""
-        hosts = dict.fromkeys((*self.moved_hosts, host))
-        self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
+    def allow_moved(self, url: str) -> None:
+        """Remember the host of a URL that a seed turned out to live at, and let other parts know."""
+        host = host_of(url)
+        if self.others is not None:
+            self.others.tell_all(FoundUrl(url, host, 0))
+        self._note_moved(host)
+
+    def _note_moved(self, *hosts: str) -> None:
+        both = dict.fromkeys((*self.moved_hosts, *hosts))
+        self.ledger.note(moved_hosts=msgspec.json.encode(list(both)).decode())
 
     def holds_earlier(self, url: str) -> bool:
         """Whether a 304 would do: of pages that are visited; with an archive, if it has that of an earlier crawl."""
@@ -111,6 +118,9 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
     ) -> dict[str, int]:
         """Write bodies and rows, then the ledger. A page that has not changed leads where it led before."""
         del requests  # nobody counts them
+        if self.heard_moved:
+            self._note_moved(*self.heard_moved)
+            self.heard_moved.clear()
         follow = list(found)
         for each in ended:
             if each.end is End.UNCHANGED:

@@ -13,7 +13,7 @@ One connection, one caller at a time. Whatever the disk does comes out as a Fold
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,9 @@ class Frontier:
         self.meta = frontier_file.read_meta(self._db, self._path)
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, RobotsReply] = {}
+        # In a crawl of several parts: says what of all that is found is this part's, and sends the rest to the others.
+        self.keep_own: Callable[[Iterable[Any]], Sequence[Any]] | None = None
+        self.inbox: str | None = None  # how far what others sent is read, for the next commit
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
         self._clean = frontier_file.is_clean(self._db)  # whether it says that whoever wrote in it closed it
         self._tally = Counter(frontier_reading.tally(self._db))
@@ -154,8 +157,10 @@ class Frontier:
         self.meta = meta
         return new
 
-    def _counted(self, **changes: int) -> FrontierMeta:
+    def _counted(self, **changes: Any) -> FrontierMeta:  # noqa: ANN401 - the fields of Meta
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
+        if self.inbox is not None:
+            changes["inbox"] = self.inbox
         changes["last_id"] = max(self.meta.last_id, frontier_file.last_id(self._db))
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
@@ -195,6 +200,8 @@ class Frontier:
             raise ValueError(frontier_reading.misfit(self._db, again))
 
     def _add(self, found: Sequence[FoundUrl]) -> dict[str, int]:
+        if self.keep_own is not None:
+            found = self.keep_own(found)
         if not found:
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)

@@ -188,6 +188,8 @@ class RequestFrontier(Frontier):
 
     def _add_requests(self, found: Sequence[FoundRequest], tally: Counter[tuple[End, str]]) -> Waiting:
         """Each that is not known gets the next id."""
+        if self.keep_own is not None:
+            found = self.keep_own(found)
         if not found:
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)

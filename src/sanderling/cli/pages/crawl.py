@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -23,11 +23,13 @@ from sanderling.cli.flags import SETTING, Patient
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
-from sanderling.cli.pages.summary import summarise, words
+from sanderling.cli.pages.summary import PageSummary, summarise, words
+from sanderling.cli.processes import ProcessCount, how_many, own_parts
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.times import read_age
 from sanderling.clock import Clock, SystemClock
+from sanderling.crawls.parts import number_of_parts
 from sanderling.crawls.run import http_rules
 from sanderling.crawls.session import LoginError
 from sanderling.engine.handover import HandOverError
@@ -193,6 +195,12 @@ class PagesFlags:
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
     visiting: VisitFlags = ONCE
+    processes: int | Literal["auto"] = 1
+
+    @property
+    def visits(self) -> VisitRules | None:
+        """Whether and how often pages are visited again. Raises CommandError."""
+        return self.visiting.rules(self.max_pages)
 
     @property
     def writes_parquet(self) -> bool:
@@ -214,7 +222,7 @@ class PagesFlags:
             max_pages=self.max_pages,
             patience=network.patience,
             leave_out=listed,
-            visits=self.visiting.rules(self.max_pages),
+            visits=self.visits,
             files=network.file_rules(),
             reading=self.reading.rules(),
             max_per_host=network.max_per_host,
@@ -223,16 +231,16 @@ class PagesFlags:
             hosts=hosts_in_force.get() or {},
         )
 
-    def again(self, folder: CrawlFolder) -> str:
-        """The command that goes on with this crawl; what to crawl is in the folder. A limit reached is left out."""
-        limit = None if folder.ledger.counts()[End.LEFT] else self.max_pages
+    def again(self, out: Path, *, limit: int | None = None) -> str:
+        """The command that goes on with this crawl; what to crawl is in the folder."""
         flags = ["--no-parquet"] if self.parquet is False else []
+        flags += [] if self.processes == 1 else ["--processes", str(self.processes)]
         flags += [] if limit is None else ["--max-pages", str(limit)]
         return again(
             "pages crawl",
             "--resume",
             "--out",
-            folder.path,
+            out,
             *flags,
             self.visiting,
             self.network,
@@ -270,6 +278,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         Keep | None,
         Parameter(help="Keep pages as they came, too: html in files of bodies/, warc in archives of warc/."),
     ] = None,
+    processes: ProcessCount = 1,
     json: SummaryAsJson = False,
     visiting: VisitFlags = ONCE,
     network: PagesNetwork = USUAL,
@@ -292,13 +301,27 @@ def crawl(  # noqa: PLR0913 - a flag each
         parquet=parquet,
         visiting=visiting,
         reading=reading,
+        processes=processes,
     )
+    if (own := own_parts()) or how_many(processes) > 1 or number_of_parts(out):
+        from sanderling.cli.pages.parts import crawl_in_parts, crawl_own_parts  # noqa: PLC0415 - most crawls need none
+
+        if own:
+            crawl_own_parts(out, own, flags)
+        else:
+            crawl_in_parts(out, plan, how_many(processes), flags, resume=resume, as_json=json)
+        return
     transport, rules = network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
         if resume:
-            folder.ledger.reopen(End.LEFT)
-            folder.ledger.reopen(End.LEFT_OUT, Code.CANCELLED)  # what a budget cut off, which may be another now
+            reopen_left(folder)
         run_crawl(folder, transport, rules, flags, as_json=json)
+
+
+def reopen_left(folder: CrawlFolder) -> None:
+    """What a limit or a budget cut off waits again: that may be another now."""
+    folder.ledger.reopen(End.LEFT)
+    folder.ledger.reopen(End.LEFT_OUT, Code.CANCELLED)
 
 
 def run_crawl(
@@ -308,12 +331,19 @@ def run_crawl(
     screen = fitting(json=as_json)
     for line in flags.without_parquet:
         screen.note(line)
-    with explain_end(flags.again(folder), (FolderError, HandOverError, LoginError, RenderError)):
+    with explain_end(flags.again(folder.path), (FolderError, HandOverError, LoginError, RenderError)):
         ran = run(crawl_folder(folder, transport, rules, flags, SystemClock(), screen))
+    # A limit that is reached is left out.
+    go_on = flags.again(folder.path, limit=None if folder.ledger.counts()[End.LEFT] else flags.max_pages)
     given = flags.network, flags.onward
-    summary = summarise(folder, ran.last, complete=ran.complete, again=flags.again(folder), given=given)
+    summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, given=given)
     screen.end([*words(summary), *ran.notes, *flags.without_parquet], summary.as_json())
-    if ran.stopped:
+    exit_with(summary, stopped=ran.stopped)
+
+
+def exit_with(summary: PageSummary, *, stopped: bool) -> None:
+    """Exit with the code that says how a run went, if not all went well."""
+    if stopped:
         sys.exit(130)
     if summary.waiting:
         sys.exit(UNFINISHED)

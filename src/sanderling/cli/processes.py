@@ -1,0 +1,168 @@
+"""A crawl in several processes: the one that people see starts the others, each with some parts, and watches them.
+
+The others run the same command, with `SANDERLING_PARTS` in their environment. Each ends when the one that started it
+does, however that ends: its standard input is closed then.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from sanderling.cli.command_error import CommandError
+from sanderling.clock import Clock
+from sanderling.crawls.exchange import EndOfParts
+from sanderling.crawls.parts import FOLDER, share_out
+from sanderling.stores.board import Board, Field
+from sanderling.stores.control_file import Control
+from sanderling.words import count
+
+OWN = "SANDERLING_PARTS"  # the parts of a process that was started by another one
+BOARD = "board"
+LOOK = 0.1  # seconds between two looks at the others
+MOST_DEATHS = 5  # of one process in a row, each within SHORT seconds of its start
+SHORT = 30.0
+PATIENCE = 20.0  # seconds that the others have to end once we are told to stop at once
+
+ProcessCount = Annotated[
+    int | Literal["auto"],
+    Parameter(help="Processes that share the work; auto: one for each core. A crawl may go on with another number."),
+]
+
+
+def how_many(processes: int | Literal["auto"]) -> int:
+    """The number that is meant. Raises CommandError."""
+    if processes == "auto":
+        return len(os.sched_getaffinity(0))
+    if processes < 1:
+        raise CommandError(f"--processes is {processes}, expected 1 or more, or auto", code=2)
+    return processes
+
+
+def own_parts() -> list[int]:
+    """The parts of this process, if it was started by another one for them."""
+    return [int(part) for part in os.environ.get(OWN, "").split(",") if part]
+
+
+def open_board(root: Path, parts: int, *, make: bool = False) -> Board:
+    """The board of the crawl in a folder."""
+    return Board(root / FOLDER / BOARD, parts, make=make)
+
+
+@dataclass(slots=True)
+class _Child:
+    number: int  # from 1
+    parts: list[int]
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    deaths: int = 0
+    code: int | None = None
+    log: list[str] = field(default_factory=list)
+
+
+class ProcessGroup:
+    """The processes of one crawl. `run` it once; `stop` lets all of them finish what is in flight."""
+
+    def __init__(self, root: Path, parts: int, processes: int, clock: Clock, note: Callable[[str], object]) -> None:
+        self.board = open_board(root, parts, make=True)
+        self._children = [_Child(number, own) for number, own in enumerate(share_out(parts, processes), 1)]
+        self._clock = clock
+        self._note = note
+        self._stopped = False
+        self.restarts = 0
+
+    @property
+    def inflight(self) -> int:
+        """Requests that are out."""
+        return self.board.total(Field.INFLIGHT)
+
+    async def run(self) -> bool:
+        """Run until every process has ended. Raises CommandError if one of them cannot go on."""
+        end = EndOfParts(self.board)
+        try:
+            for child in self._children:
+                self._start(child)
+            while any(child.code is None for child in self._children):
+                await self._clock.sleep(LOOK)
+                for child in self._children:
+                    self._look_after(child)
+                if not self.board.over and end.is_reached():
+                    self.board.over = True
+        finally:
+            self._end_all()
+            self.board.close()
+        return True
+
+    def stop(self) -> None:
+        """Ask for nothing more; what is in flight comes to its end, and is kept."""
+        self._stopped = True
+        for child in self._children:
+            if child.process is not None and child.code is None:
+                child.process.send_signal(signal.SIGTERM)
+
+    def control(self, wanted: Control) -> None:
+        """Nothing: each process follows what people want by itself."""
+
+    def _start(self, child: _Child) -> None:
+        own = ",".join(map(str, child.parts))
+        child.process = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "sanderling", *sys.argv[1:]],
+            env={**os.environ, OWN: own},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us, who tell them
+        )
+        child.started = self._clock.now()
+
+    def _look_after(self, child: _Child) -> None:
+        """Start it again if it was killed; end with it if it says that it cannot go on."""
+        if child.code is not None or child.process is None or (code := child.process.poll()) is None:
+            return
+        for part in child.parts:
+            self.board.put(part, Field.IDLE, 0)
+            self.board.put(part, Field.INFLIGHT, 0)
+        if code >= 0 or self._stopped:
+            child.code = code
+            if code not in (0, -signal.SIGTERM):
+                raise CommandError(f"{self._name(child)} ended with code {code}; what it said is above")
+            return
+        lived = self._clock.now() - child.started
+        child.deaths = child.deaths + 1 if lived < SHORT else 1
+        if child.deaths > MOST_DEATHS:
+            raise CommandError(
+                f"{self._name(child)} was killed {count(child.deaths, 'time')} in a row ({_signal(code)})"
+            )
+        self.restarts += 1
+        self._note(f"{self._name(child)} was killed ({_signal(code)}), and is started again; nothing is lost")
+        self._start(child)
+
+    def _name(self, child: _Child) -> str:
+        return f"process {child.number} of {len(self._children)}"
+
+    def _end_all(self) -> None:
+        """Let the others end by themselves, and not wait for one that does not."""
+        for child in self._running():
+            if child.stdin is not None:
+                child.stdin.close()
+        for child in self._running():
+            try:
+                child.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+    def _running(self) -> Sequence[subprocess.Popen[bytes]]:
+        return [each.process for each in self._children if each.process is not None and each.process.poll() is None]
+
+
+def _signal(code: int) -> str:
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
