@@ -11,6 +11,7 @@ from sanderling.clock import Clock
 from sanderling.crawls.parts import part_folder, part_of
 from sanderling.executor import Executor
 from sanderling.stores.board import Board, Field
+from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.mailbox import Inbox, Outbox
 
 INBOX = "inbox"
@@ -32,14 +33,15 @@ class FoundItem(Protocol):
 
 
 class PartExchange:
-    """Sends and receives for part `own` of the crawl in the folder `root`. `kind` is what is found."""
+    """Sends and receives for part `own` of the crawl in the folder `root`. `kind` is what is found, `meta` its ledger's."""
 
-    def __init__(self, root: Path, own: int, board: Board, kind: type[Any], positions: Mapping[str, int]) -> None:
+    def __init__(self, root: Path, own: int, board: Board, kind: type[Any], meta: FrontierMeta) -> None:
+        positions = msgspec.json.decode(meta.inbox, type=dict[str, int])
         self.own = own
         self.board = board
         self.over = False
-        self._outbox = Outbox(own, lambda part: part_folder(root, part) / INBOX)
-        self._inbox = Inbox(part_folder(root, own) / INBOX, positions)
+        self._outbox = Outbox(meta.crawl, own, lambda part: part_folder(root, part) / INBOX)
+        self._inbox = Inbox(part_folder(root, own) / INBOX, meta.crawl, positions)
         self.positions: Mapping[str, int] = dict(self._inbox.durable)
         self._sent = 0
         self._looked = 0

@@ -72,6 +72,8 @@ class FrontierRun(Generic[F, S]):
         """Take what other parts find for this one, until none has anything to do."""
 
         def is_idle() -> bool:
+            if self.source.enough(self.engine.inflight):
+                self.engine.pump()  # others have asked for as much as was wanted
             return self.engine.at_rest and not self.source.reading
 
         await others.receive(self._executor, self.clock, self.accept, lambda: self.engine.writer.finds, is_idle)

@@ -22,10 +22,10 @@ READ = 2**18  # bytes that are read at once
 
 
 class Outbox:
-    """The lines that part `own` writes to others; `inbox_of` says where each reads."""
+    """The lines that part `own` of the crawl of this number writes to others; `inbox_of` says where each reads."""
 
-    def __init__(self, own: int, inbox_of: Callable[[int], Path]) -> None:
-        self._own = own
+    def __init__(self, crawl: int, own: int, inbox_of: Callable[[int], Path]) -> None:
+        self._name = f"{crawl}-{own}"
         self._inbox_of = inbox_of
         self._files: dict[int, _OpenFile] = {}
         self._met: set[Path] = set()
@@ -34,7 +34,7 @@ class Outbox:
         """Append lines for another part. They are on disk after `sync`."""
         file = self._files.get(to)
         if file is None:
-            file = self._files[to] = _OpenFile(self._place(to), self._own)
+            file = self._files[to] = _OpenFile(self._place(to), self._name)
         file.append(lines)
 
     def sync(self) -> None:
@@ -58,15 +58,15 @@ class Outbox:
             self._met.add(folder)
             folder.mkdir(parents=True, exist_ok=True)
             sync_folder(folder.parent)
-            for left in folder.glob(f"{self._own}-*{OPEN}"):
+            for left in folder.glob(f"{self._name}-*{OPEN}"):
                 left.replace(left.with_suffix(CLOSED))
         return folder
 
 
 class _OpenFile:
-    def __init__(self, folder: Path, own: int) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         # A name that was never there before: the positions of a reader may still have those that were.
-        self._path = folder / f"{own}-{secrets.token_hex(8)}{OPEN}"
+        self._path = folder / f"{name}-{secrets.token_hex(8)}{OPEN}"
         self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         sync_folder(folder)
         self.size = 0
@@ -87,10 +87,13 @@ class _OpenFile:
 
 
 class Inbox:
-    """The lines that others have written into `folder`. `positions` are those that the ledger has."""
+    """The lines of one crawl that others have written into `folder`. `positions` are those that the ledger has."""
 
-    def __init__(self, folder: Path, positions: Mapping[str, int]) -> None:
+    def __init__(self, folder: Path, crawl: int, positions: Mapping[str, int]) -> None:
         self._folder = folder
+        for each in self._files():
+            if not each.name.startswith(f"{crawl}-"):
+                each.unlink()  # of an earlier crawl, which has come to its end
         there = {each.stem for each in self._files()}
         self.durable = {name: position for name, position in positions.items() if name in there}
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.pages.crawl import PagesFlags, exit_with, open_folder, reopen_left
@@ -125,8 +123,7 @@ def crawl_own_parts(out: Path, own: list[int], flags: PagesFlags) -> None:
         for part in own:
             opened = open_folder(part_folder(out, part), None, resume=True, clock=clock, visits=rules.visits)
             folder = stack.enter_context(opened)
-            positions = msgspec.json.decode(folder.ledger.meta.inbox, type=dict[str, int])
-            folder.join(PartExchange(out, part, board, FoundUrl, positions))
+            folder.join(PartExchange(out, part, board, FoundUrl, folder.ledger.meta))
             folders.append(folder)
         run(_run_own(out, folders, rules, flags, clock))
 
