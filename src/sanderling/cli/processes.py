@@ -83,7 +83,7 @@ class ProcessGroup:
         return self.board.total(Field.INFLIGHT)
 
     async def run(self) -> bool:
-        """Run until every process has ended. Raises CommandError if one of them cannot go on."""
+        """Run until every process has ended; whether nothing is left. Raises CommandError if one cannot go on."""
         end = EndOfParts(self.board)
         try:
             for child in self._children:
@@ -94,10 +94,10 @@ class ProcessGroup:
                     self._look_after(child)
                 if not self.board.over and end.is_reached():
                     self.board.over = True
+            return self.board.total(Field.COMPLETE) == self.board.parts
         finally:
             self._end_all()
             self.board.close()
-        return True
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""

@@ -33,7 +33,10 @@ class FoundItem(Protocol):
 
 
 class PartExchange:
-    """Sends and receives for part `own` of the crawl in the folder `root`. `kind` is what is found, `meta` its ledger's."""
+    """Sends and receives for part `own` of the crawl in the folder `root`, whose ledger says `meta`.
+
+    `kind` is what is found.
+    """
 
     def __init__(self, root: Path, own: int, board: Board, kind: type[Any], meta: FrontierMeta) -> None:
         positions = msgspec.json.decode(meta.inbox, type=dict[str, int])

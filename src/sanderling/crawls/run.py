@@ -17,6 +17,7 @@ from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport, connections_for, contexts_of
 from sanderling.limit import Limiter
+from sanderling.stores.board import Field
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
@@ -72,6 +73,7 @@ class FrontierRun(Generic[F, S]):
         """Take what other parts find for this one, until none has anything to do."""
 
         def is_idle() -> bool:
+            others.board.put(others.own, Field.INFLIGHT, self.inflight)
             if self.source.enough(self.engine.inflight):
                 self.engine.pump()  # others have asked for as much as was wanted
             return self.engine.at_rest and not self.source.reading

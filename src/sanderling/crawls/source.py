@@ -64,6 +64,10 @@ class FrontierSource(Generic[H, Q, W]):
         """The end of an item that brought nothing, after so many requests in a row."""
         raise NotImplementedError
 
+    def enough(self, inflight: int) -> bool:
+        """Whether as much was asked for as is wanted, with so many requests in flight."""
+        raise NotImplementedError
+
     # What is next.
 
     @property

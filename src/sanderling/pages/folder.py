@@ -72,11 +72,19 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
 
     @classmethod
     def open(
-        cls, path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: VisitRules | None = None
+        cls,
+        path: Path,
+        plan: CrawlPlan | None,
+        *,
+        resume: bool,
+        wall: float,
+        visits: VisitRules | None = None,
+        whatever: bool = False,
     ) -> Self:
         """Begin a run of `plan`, or with `resume` of whatever the folder holds. FolderError says why not.
 
-        With `visits`, a crawl that is finished is not begun anew: its pages are visited when they are due.
+        With `visits`, a crawl that is finished is not begun anew: its pages are visited when they are due. A part of a
+        crawl is resumed `whatever` is left of it: that other parts find something for it is not known yet.
         """
         if plan is None and not resume:
             raise ValueError("neither a plan nor anything to resume")
@@ -84,7 +92,9 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
             _check_place(path, resume=resume)
             if plan is not None:
                 path.mkdir(parents=True, exist_ok=True)
-            opens = partial(_open_ledger, path, plan, resume=resume, wall=wall, visits=visits is not None)
+            opens = partial(
+                _open_ledger, path, plan, resume=resume, wall=wall, visits=visits is not None, whatever=whatever
+            )
             return cls.hold(path, opens, visits, wall)
 
     @property
@@ -187,7 +197,9 @@ def _check_place(path: Path, *, resume: bool) -> None:
     check_empty(path, LEDGER, NEXT)
 
 
-def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: bool) -> VisitedFrontier:
+def _open_ledger(
+    path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: bool, whatever: bool
+) -> VisitedFrontier:
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
     forget.go_on(path)
@@ -197,7 +209,7 @@ def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: floa
         return VisitedFrontier(path / LEDGER)
     ledger = VisitedFrontier(path / LEDGER)
     try:
-        goes_on = _goes_on(ledger, path, plan, resume=resume, visits=visits)
+        goes_on = _goes_on(ledger, path, plan, resume=resume, visits=visits, whatever=whatever)
     except BaseException:
         ledger.close()
         raise
@@ -221,7 +233,9 @@ def _without_forgotten(path: Path, plan: CrawlPlan | None) -> CrawlPlan | None:
     return msgspec.structs.replace(plan, seeds=seeds)
 
 
-def _goes_on(ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, resume: bool, visits: bool) -> bool:
+def _goes_on(
+    ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, resume: bool, visits: bool, whatever: bool
+) -> bool:
     """Whether the crawl that is there is gone on with; False if it is finished and a new one is due."""
     found = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
     if plan is not None and (differences := _differences(plan, found)):
@@ -234,7 +248,7 @@ def _goes_on(ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, res
         return True
     counts = ledger.counts()
     cut = ledger.by_code().get((End.LEFT_OUT, Code.CANCELLED), 0)
-    if resume and not counts[End.FAILED] + counts[End.LEFT] + cut:
+    if resume and not whatever and not counts[End.FAILED] + counts[End.LEFT] + cut:
         raise FolderError(f"there is nothing to resume in {path}: its crawl is finished. Crawl again without resume.")
     return resume
 

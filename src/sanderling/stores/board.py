@@ -20,6 +20,7 @@ class Field(IntEnum):
     LOOKED = 2  # how often it looked into its inbox, found nothing, and was idle
     FETCHED = 3  # pages, of this run and those before
     INFLIGHT = 4  # requests
+    COMPLETE = 5  # 1 once it came to its end, and nothing of it is left
 
 
 LINE = NUMBER.size * len(Field)

@@ -24,7 +24,7 @@ from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.pages.summary import PageSummary, summarise, words
-from sanderling.cli.processes import ProcessCount, how_many, own_parts
+from sanderling.cli.processes import ProcessCount, how_many
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.times import read_age
@@ -40,7 +40,6 @@ from sanderling.fetch.render import Renderer, RenderError, RenderRules, make_ren
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
-from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.extract import READ_RULES, ReadRules
@@ -48,6 +47,7 @@ from sanderling.pages.files import FileRules
 from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
+from sanderling.pages.parts import reopen_left
 from sanderling.pages.report import PagesFacts, report_crawl
 from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
@@ -303,25 +303,16 @@ def crawl(  # noqa: PLR0913 - a flag each
         reading=reading,
         processes=processes,
     )
-    if (own := own_parts()) or how_many(processes) > 1 or number_of_parts(out):
-        from sanderling.cli.pages.parts import crawl_in_parts, crawl_own_parts  # noqa: PLC0415 - most crawls need none
+    if how_many(processes) > 1 or number_of_parts(out):
+        from sanderling.cli.pages.parts import run_parts_of  # noqa: PLC0415 - most crawls need none
 
-        if own:
-            crawl_own_parts(out, own, flags)
-        else:
-            crawl_in_parts(out, plan, how_many(processes), flags, resume=resume, as_json=json)
+        run_parts_of(out, plan, flags, resume=resume, as_json=json)
         return
     transport, rules = network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
         if resume:
-            reopen_left(folder)
+            reopen_left(folder.ledger)
         run_crawl(folder, transport, rules, flags, as_json=json)
-
-
-def reopen_left(folder: CrawlFolder) -> None:
-    """What a limit or a budget cut off waits again: that may be another now."""
-    folder.ledger.reopen(End.LEFT)
-    folder.ledger.reopen(End.LEFT_OUT, Code.CANCELLED)
 
 
 def run_crawl(

@@ -8,73 +8,59 @@ from pathlib import Path
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.pages.crawl import PagesFlags, exit_with, open_folder, reopen_left
+from sanderling.cli.pages.crawl import PagesFlags, exit_with, open_folder
 from sanderling.cli.pages.summary import PageSummary, summarise_ledgers, words
 from sanderling.cli.part_runs import PartRun, run_parts
-from sanderling.cli.processes import ProcessGroup, open_board
+from sanderling.cli.processes import ProcessGroup, how_many, open_board, own_parts
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
 from sanderling.crawls.exchange import PartExchange
-from sanderling.crawls.parts import folders_of, make_parts, number_of_parts, part_folder
+from sanderling.crawls.parts import folders_of, number_of_parts, part_folder
 from sanderling.engine.host_report import this_process
 from sanderling.executor import in_threads
 from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.folder import CrawlFolder, CrawlPlan, FolderState
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
+from sanderling.pages.parts import begin_parts, finish_parts, parts_for
 from sanderling.pages.report import PagesFacts, join_crawls, report_crawl
 from sanderling.pages.rules import CrawlRules
-from sanderling.stores.durable import FolderError, Lock, check_empty
-from sanderling.stores.frontier_rows import FoundUrl
+from sanderling.stores.board import Field
+from sanderling.stores.durable import FolderError, Lock
+from sanderling.stores.frontier_rows import End, FoundUrl
 from sanderling.stores.frontier_visits import VisitedFrontier
 from sanderling.stores.status_file import read_status
 
 FEWEST_SLOTS = 32  # requests in flight of one part, however many a process has
 
 
-# What people start.
-
-
-def crawl_in_parts(
-    out: Path, plan: CrawlPlan | None, processes: int, flags: PagesFlags, *, resume: bool, as_json: bool
+def run_parts_of(
+    out: Path, plan: CrawlPlan | None, flags: PagesFlags, *, resume: bool, as_json: bool, reopen: End | None = None
 ) -> None:
-    """Crawl with several processes, show how it goes, and exit with the code that says how it went."""
-    clock, screen = SystemClock(), fitting(json=as_json)
+    """Crawl with several processes, or be one of them; exit with the code that says how it went.
+
+    What came to the end `reopen` is asked for again.
+    """
+    if own := own_parts():
+        _crawl_own_parts(out, own, flags)
+        return
+    processes, clock, screen = how_many(flags.processes), SystemClock(), fitting(json=as_json)
     with ExitStack() as stack:
         try:
             out.mkdir(parents=True, exist_ok=True)
             stack.callback(Lock(out / "lock").release)
-            parts = number_of_parts(out) or _begin(out, processes)
+            parts = parts_for(out, processes)
+            resumed = begin_parts(out, plan, resume=resume, wall=clock.wall(), visits=flags.visits, reopen=reopen)
         except FolderError as error:
             raise CommandError(str(error), code=2) from None
-        resumed = _open_once(out, parts, plan, flags, resume=resume, clock=clock)
         with explain_end(flags.again(out), (FolderError,)):
             ran = run(_run_group(out, parts, processes, flags, clock, screen))
+            if ran.complete:
+                finish_parts(out)
         summary = _summarise(out, ran, flags, resumed=resumed)
     screen.end([*words(summary), *ran.notes, *flags.without_parquet], summary.as_json())
     exit_with(summary, stopped=ran.stopped)
-
-
-def _begin(out: Path, processes: int) -> int:
-    """Make the folder of a crawl in parts; how many."""
-    if (out / LEDGER).exists():
-        raise FolderError(f"{out} was begun by one process, and is not in parts. Go on without --processes")
-    check_empty(out)
-    return make_parts(out, processes)
-
-
-def _open_once(out: Path, parts: int, plan: CrawlPlan | None, flags: PagesFlags, *, resume: bool, clock: Clock) -> bool:
-    """Begin the run in every part, so that the processes only go on with it; whether there was one before."""
-    resumed = False
-    for part in range(parts):
-        folder = part_folder(out, part)
-        here = resume and (folder / LEDGER).exists()
-        with open_folder(folder, plan, resume=here, clock=clock, visits=flags.visits) as opened:
-            resumed |= opened.state is FolderState.RESUMED
-            if resume:
-                reopen_left(opened)
-    return resumed
 
 
 async def _run_group(
@@ -102,17 +88,14 @@ def _summarise(out: Path, ran: Ran[Report[PagesFacts]], flags: PagesFlags, *, re
             out,
             ledgers,
             ran.last,
-            complete=all(each.meta.finished for each in ledgers),
+            complete=ran.complete,
             resumed=resumed,
             again=flags.again(out),
             given=(flags.network, flags.onward),
         )
 
 
-# What they are.
-
-
-def crawl_own_parts(out: Path, own: list[int], flags: PagesFlags) -> None:
+def _crawl_own_parts(out: Path, own: list[int], flags: PagesFlags) -> None:
     """Crawl the parts of this process, until all parts have come to their end."""
     clock, rules = SystemClock(), flags.rules()
     rules = replace(rules, slots=max(FEWEST_SLOTS, rules.slots // len(own)))
@@ -148,4 +131,7 @@ def _report(crawl: Crawl, started: float, *, running: bool = True) -> Report[Pag
 
 # By position, since that is how a thread is handed its work.
 def _finish(folder: CrawlFolder, clock: Clock, flags: PagesFlags, complete: bool) -> None:  # noqa: FBT001
-    folder.finish(clock.wall(), complete, flags.writes_parquet)
+    """Not finished before all parts are: the process that people see says so."""
+    folder.finish(clock.wall(), False, flags.writes_parquet)  # noqa: FBT003
+    if folder.others is not None:
+        folder.others.board.put(folder.others.own, Field.COMPLETE, complete)
