@@ -8,8 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -63,7 +63,6 @@ class _Child:
     started: float = 0.0
     deaths: int = 0
     code: int | None = None
-    log: list[str] = field(default_factory=list)
 
 
 class ProcessGroup:
@@ -124,6 +123,7 @@ class ProcessGroup:
         """Start it again if it was killed; end with it if it says that it cannot go on."""
         if child.code is not None or child.process is None or (code := child.process.poll()) is None:
             return
+        _let_go(child.process)
         for part in child.parts:
             self.board.put(part, Field.IDLE, 0)
             self.board.put(part, Field.INFLIGHT, 0)
@@ -147,18 +147,21 @@ class ProcessGroup:
 
     def _end_all(self) -> None:
         """Let the others end by themselves, and not wait for one that does not."""
-        for child in self._running():
-            if child.stdin is not None:
-                child.stdin.close()
-        for child in self._running():
+        started = [child.process for child in self._children if child.process is not None]
+        for process in started:
+            _let_go(process)
+        for process in started:
             try:
-                child.wait(PATIENCE)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+                process.kill()
+                process.wait()
 
-    def _running(self) -> Sequence[subprocess.Popen[bytes]]:
-        return [each.process for each in self._children if each.process is not None and each.process.poll() is None]
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """By which it knows that nobody waits for it any more."""
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def _signal(code: int) -> str:
