@@ -92,7 +92,7 @@ def test_a_file_goes_with_the_last_row_that_speaks_of_it(folder: Path) -> None:
 
     forget.begin(folder, [f"{A}/doc.pdf"], [])
 
-    assert forget.finish(folder).bodies == 1
+    assert forget.finish(folder).files == 1
     assert list(folder.rglob("*.pdf")) == []
     assert verify(folder).ok
 
