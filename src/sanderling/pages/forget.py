@@ -7,7 +7,7 @@ does nothing where it was done before.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -116,42 +116,45 @@ def crawls(folder: Path) -> list[Path]:
 def survey(folder: Path, lines: Sequence[str]) -> PagesRemoved:
     """How much there is to be removed, with what was cut short. Changes nothing. Raises FolderError, UrlError."""
     meant = _MeantUrls((*Forgotten.of(folder).says.removing, *lines))
-    spoken, gone, rows, urls = set[Path](), set[Path](), 0, 0
-    captures = 0
     with plainly(folder):
-        for crawl in crawls(folder):
-            for row in _rows(crawl / PAGES):
-                files = _files(folder, crawl, row)
-                if not meant(row.url):
-                    spoken |= files
-                    continue
-                gone |= files
-                rows, captures = rows + 1, captures + (row.warc_file is not None)
-            with closing(frontier_file.connect_to_read(crawl / LEDGER)) as db:
-                urls += sum(bool(meant(url)) for url in frontier_reading.urls(db))
-    return PagesRemoved(rows, urls, len(gone - spoken), captures)
+        rows = [(crawl, row) for crawl in crawls(folder) for row in _rows(crawl / PAGES) if meant(row.url)]
+        gone = set[Path]().union(*(_files(folder, crawl, row) for crawl, row in rows))
+        kept = ((crawl, row) for crawl in crawls(folder) for row in _rows(crawl / PAGES) if not meant(row.url))
+        for crawl, row in kept if gone else ():
+            gone -= _files(folder, crawl, row)
+        urls = sum(_count_urls(crawl / LEDGER, meant) for crawl in crawls(folder))
+    return PagesRemoved(len(rows), urls, len(gone), sum(row.warc_file is not None for _, row in rows))
 
 
-def go_on(folder: Path) -> PagesRemoved:
-    """Remove what is to be removed, for whoever holds the folder; what of it was left. Raises FolderError."""
+def _count_urls(ledger: Path, meant: "_MeantUrls") -> int:
+    with closing(frontier_file.connect_to_read(ledger)) as db:
+        return sum(bool(meant(url)) for url in frontier_reading.urls(db))
+
+
+def go_on(folder: Path, say: Callable[[str], object] = lambda _: None) -> PagesRemoved:
+    """Remove what is to be removed, for whoever holds the folder; what of it was left. Raises FolderError.
+
+    Tells `say` what it is at.
+    """
     forgotten = Forgotten.of(folder)
     if not forgotten.says.removing:
         return PagesRemoved()
     meant = _MeantUrls(forgotten.says.removing)
-    counts = [_forget_in(folder, crawl, meant) for crawl in crawls(folder)]
+    counts = [_forget_in(folder, crawl, meant, say) for crawl in crawls(folder)]
     rows, urls, captures = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0, 0)
+    say("files that no row speaks of")
     files = _remove_files(folder) + _remove_partial(folder, meant)
     remove_traces(folder, meant.host)
     forgotten.removed()
     return PagesRemoved(rows, urls, files, captures)
 
 
-def finish(folder: Path) -> PagesRemoved:
+def finish(folder: Path, say: Callable[[str], object] = lambda _: None) -> PagesRemoved:
     """The same for whoever does not hold it yet."""
     with plainly(folder):
         lock = Lock(folder / "lock")
         try:
-            return go_on(folder)
+            return go_on(folder, say)
         finally:
             lock.release()
 
@@ -177,7 +180,7 @@ class _MeantUrls:
         return self._listed.why(url, host)
 
 
-def _forget_in(folder: Path, crawl: Path, meant: _MeantUrls) -> tuple[int, int, int]:
+def _forget_in(folder: Path, crawl: Path, meant: _MeantUrls, say: Callable[[str], object]) -> tuple[int, int, int]:
     """Remove rows, URLs and captures of one crawl."""
     ledger, path = VisitedFrontier(crawl / LEDGER), crawl / PAGES
     try:
@@ -185,6 +188,7 @@ def _forget_in(folder: Path, crawl: Path, meant: _MeantUrls) -> tuple[int, int, 
         archived = msgspec.json.decode(ledger.meta.plan).get("keep") == "warc"
         if archived:
             cut_archive(folder, ledger.meta.crawl, path, end)
+        say(f"rows of {crawl}")
         removed = [row for row in _rows(path, end) if meant(row.url)]
         if removed:
             write_new(path, CaptureRemoval(folder, path, end, meant).rows())
@@ -195,6 +199,7 @@ def _forget_in(folder: Path, crawl: Path, meant: _MeantUrls) -> tuple[int, int, 
             sweep(folder, ledger.meta.crawl, path, _size(path))
         _rewrite_failures(crawl / FAILED, meant)
         had_parquet = bool(parquet.files(crawl))
+        say(f"ledger of {crawl}")
         urls = ledger.forget(meant.of, lambda _: True, watermark=_size(path))
         _forget_plan(ledger, meant)
     finally:
