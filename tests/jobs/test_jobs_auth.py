@@ -11,7 +11,7 @@ from scripted_server import ScriptedServer, Step, answer
 from small_api import API, Api, run
 from small_api import answer as reply
 
-from sanderling import HostSettings, Job, JobReply, Reply, Request, Task, run_job
+from sanderling import HostSettings, Job, JobReply, Page, Reply, Request, Task, run_job
 from sanderling.apis.auth import Auth
 from sanderling.jobs import Answers, ApiKey, Basic, Bearer, FormLogin, Login, NextUrl, OAuth2
 from sanderling.jobs.job import JobError
@@ -38,7 +38,9 @@ def make_job(server: ScriptedServer, auth: Auth | None) -> Job:
 
 
 def written(folder: Path, *, but: str = "") -> str:
-    return "".join(path.read_bytes().decode("latin-1") for path in folder.iterdir() if path.name != but)
+    return "".join(
+        path.read_bytes().decode("latin-1") for path in folder.rglob("*") if path.is_file() and path.name != but
+    )
 
 
 def test_a_token_is_renewed_on_the_way_and_its_refresh_token_outlives_the_run(tmp_path: Path) -> None:

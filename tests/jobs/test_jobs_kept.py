@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_api import API, answer, api, lines, run
 from small_shop import EACH, LISTS, SHOP, html, items, shop, shop_job
-from warcio.archiveiterator import ArchiveIterator
+from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 from sanderling import Job, Page
 from sanderling.apis.auth import ApiKey
@@ -78,7 +78,7 @@ def test_every_answer_is_in_the_archive_robots_txt_redirects_and_failures_too(tm
 def test_no_secret_is_kept(tmp_path: Path, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", "hunter2")
     job = Job("posts", start=f"{API}/posts?page=1", auth=ApiKey("apiKey", "env:KEY", in_="query"))
-    job.read(lambda reply: reply.json())  # type: ignore[arg-type, misc]
+    job.read(lambda reply: reply.json())
     world = api({f"{API}/posts?page=1&apiKey=hunter2": [{"id": 1}]})
 
     ran = run(job, tmp_path / "out", world, keep=keep)
