@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from sanderling.crawls.archive import FOLDER as WARC
 from sanderling.crawls.folder import FAILED
 from sanderling.ids import HostError, host_of
 from sanderling.pages import earlier, parquet
-from sanderling.pages.archive import FOLDER as WARC
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.leave_out import ExcludedUrls, behind_scheme, read_thing
 from sanderling.pages.output import PAGES
