@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_web import crawl, page, reply, web
 
+from sanderling.crawls.archive import PageArchive, segments
 from sanderling.crawls.stored_replies import StoredReplies
 from sanderling.formats.warc import read_record, read_records
 from sanderling.pages import forget
-from sanderling.pages.archive import PageArchive, segments
 from sanderling.pages.verify import verify
 from sanderling.stores.durable import FolderError
 

@@ -12,7 +12,7 @@ import pytest
 from command_line import called
 from small_web import crawl, page, reply, web
 
-from sanderling.pages.archive import PageArchive
+from sanderling.crawls.archive import PageArchive
 from sanderling.pages.verify import verify
 
 A = "http://a.example"

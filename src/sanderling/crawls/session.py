@@ -8,7 +8,7 @@ from pathlib import Path
 from sanderling.apis.auth import Basic, Bearer, FormLogin, reveal
 from sanderling.apis.credentials import Answered, Credentials
 from sanderling.clock import Clock
-from sanderling.fetch.attempts import CookieSender, Fetched, Fetcher, Sends
+from sanderling.fetch.attempts import CookieSender, Fetched, Fetcher, Read, Sends
 from sanderling.fetch.cookies import Cookie, CookieJar
 from sanderling.fetch.hosts import HostTable, HostTraffic, split_secrets
 from sanderling.limit import Permit
@@ -123,12 +123,14 @@ class Logins:
             raise LoginError(str(error)) from None
         self.cookies_for = fetcher.cookies_for
 
-    async def fetch(self, task: Task, permit: Permit) -> Fetched | Answered:
+    async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched | Answered:
         """What came of a task, within the session of its host if there is one."""
-        login = next((self._logins[each] for each in patterns_of(task.host) if each in self._logins), None)
-        if login is None:
-            return await self._fetcher.fetch(task, permit)
-        answered = await login.fetch(self._fetcher, task, permit, tokens=self._follower)
+        login = None
+        if self._logins and permit is not None:
+            login = next((self._logins[each] for each in patterns_of(task.host) if each in self._logins), None)
+        if login is None or permit is None:
+            return await self._fetcher.fetch(task, permit, read)
+        answered = await login.fetch(self._fetcher, task, permit, read, tokens=self._follower)
         if login.denied:
             self._stop()
         return answered

@@ -2,7 +2,7 @@
 
 The order makes it safe to be killed at any moment: the wish is on disk first (`stores/forgotten.py`); then each file of
 rows is written anew beside the old one and takes its name, with new segments of WARC if there are any
-(`pages/archive_forget.py`); then the ledger lets go of the URLs, and of the watermark that the old rows had. Each step
+(`crawls/archive_forget.py`); then the ledger lets go of the URLs, and of the watermark that the old rows had. Each step
 does nothing where it was done before.
 """
 
@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from sanderling.crawls.archive_forget import CaptureRemoval, cut_archive, sweep
 from sanderling.crawls.folder import FAILED
 from sanderling.ids import HostError, host_of
 from sanderling.pages import earlier, parquet
-from sanderling.pages.archive_forget import CaptureRemoval, cut_archive, sweep
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.files import FOLDER as PARTIAL
 from sanderling.pages.files import PartialFile

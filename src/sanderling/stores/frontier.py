@@ -64,6 +64,7 @@ class Frontier:
 
     def _load(self) -> None:
         self.meta = frontier_file.read_meta(self._db, self._path)
+        self.kept = self.meta.kept  # how much of kept.jsonl the next commit vouches for
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, RobotsReply] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
@@ -157,6 +158,7 @@ class Frontier:
     def _counted(self, **changes: int) -> FrontierMeta:
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
         changes["last_id"] = max(self.meta.last_id, frontier_file.last_id(self._db))
+        changes["kept"] = self.kept
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
         return msgspec.structs.replace(self.meta, **changes)

@@ -22,7 +22,7 @@ headers = { Accept-Language = "en", X-Api-Key = "env:API_KEY" }
 auth = { user = "crawler", password = "env:INTRANET_PASSWORD" }  # or { token = "file:token.txt" }
 plain-http = true                   # secrets go to http:// as well; by default to https:// alone
 
-[hosts."shop.example.org".login]    # for pages crawl; a job has auth = FormLogin(...)
+[hosts."shop.example.org".login]    # a form to log in with
 page = "https://shop.example.org/login"
 fields = { email = "env:SHOP_USER", password = "env:SHOP_PASSWORD" }
 success = "Log out"                 # what the page after it holds

@@ -13,8 +13,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from sanderling.formats import warc
-from sanderling.pages.archive import (
+from sanderling.crawls.archive import (
     FOLDER,
     ArchivedRow,
     EarlierCapture,
@@ -25,6 +24,7 @@ from sanderling.pages.archive import (
     with_fields,
     write_index,
 )
+from sanderling.formats import warc
 from sanderling.stores.durable import FolderError, sync_folder
 from sanderling.stores.rows_file import read_rows
 
