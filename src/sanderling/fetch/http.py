@@ -18,6 +18,7 @@ from yarl import URL
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import moves
 from sanderling.fetch.decode import ACCEPTED, Body, Receiver
+from sanderling.fetch.digest import DigestSessions
 from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
 from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
 from sanderling.fetch.names import GuardedResolver
@@ -79,6 +80,7 @@ class Http:
         self._guard = guard or GuardRules()
         self._clock = clock or SystemClock()
         self._session: aiohttp.ClientSession | None = None
+        self._digests = DigestSessions()
 
     async def __aenter__(self) -> Self:
         rules = self._rules
@@ -123,13 +125,19 @@ class Http:
             self._memory.release(
                 task.holder or task.url
             )  # of an answer that nobody was given: this asks for it once more
+        headers = task.headers if traffic is NOTHING else traffic.headers_for(task)
+        session, used = None, ""
+        if traffic.digest is not None and traffic.may_tell(task):
+            session = self._digests.of(task.host, traffic.digest)
+            line, used = session.prove(task.method, URL(task.url, encoded=True).raw_path_qs)
+            headers = (*headers, ("Authorization", line)) if line else headers
         started = self._clock.now()
         async with _Phases(self._rules, self._clock, task.wait or inf) as phases:
             phases.begin("first byte", min(self._rules.connect + self._rules.first_byte, task.wait or inf))
             response = await self._session.request(
                 task.method,
                 URL(task.url, encoded=True),
-                headers=task.headers if traffic is NOTHING else traffic.headers_for(task),
+                headers=headers,
                 data=task.body,
                 allow_redirects=False,
                 proxy=traffic.proxy,
@@ -140,7 +148,9 @@ class Http:
         # With a proxy, it is the proxy that knows.
         address = "" if traffic.proxy else self._names.address(response.url.raw_host or "")
         sent = traffic.without_secrets(response.request_info.headers.items(), task)
-        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address, sent)
+        said = tuple(response.headers.items())
+        challenged = session is not None and session.learn(response.status, said, used)
+        reply = Reply(response.status, said, body, task.url, latency, address, sent, challenged)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
             self._memory.release(task.holder or task.url)
