@@ -47,11 +47,9 @@ class DigestChallenge(NamedTuple):
 
 def read_challenges(headers: Headers) -> Iterator[DigestChallenge]:
     """The challenges of a reply that can be answered, in its order."""
-    for name, value in headers:
-        if name.lower() == "www-authenticate":
-            for said in _schemes(value[:LONGEST]):
-                if (challenge := _challenge(said)) is not None:
-                    yield challenge
+    lines = (value[:LONGEST] for name, value in headers if name.lower() == "www-authenticate")
+    found = (_challenge(said) for line in lines for said in _schemes(line))
+    return (challenge for challenge in found if challenge is not None)
 
 
 def _schemes(text: str) -> Iterator[dict[str, str]]:
