@@ -81,6 +81,7 @@ def test_the_example_with_a_hashed_name_and_the_one_of_rfc_2617() -> None:
         ('Digest nonce="1", algorithm=TOKEN, Digest nonce="2", qop="auth"', [("", "2", "MD5", False)]),
         ('Digest nonce="1", qop="auth-int"', []),
         ('Digest realm="no nonce"', []),
+        ('Digest nonce="1\r\nX: 1", Digest nonce="\udcff"', []),
         ('Negotiate, NTLM TlRMTVNTUAAB==, Bearer error="x"', []),
         ("Digest" + ", nonce=" * 5000, [("", "", "MD5", False)]),
     ],

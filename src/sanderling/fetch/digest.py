@@ -71,7 +71,9 @@ def _challenge(said: dict[str, str]) -> DigestChallenge | None:
     algorithm = said.get("algorithm", "MD5").upper()
     offers = {each.strip().lower() for each in said["qop"].split(",")} if said.get("qop") else set[str]()
     usable = _HASHES.get(algorithm.removesuffix("-SESS")) in hashlib.algorithms_available
-    if "nonce" not in said or not usable or (offers and "auth" not in offers):
+    # It is repeated in a header of ours.
+    plain = all(each.isprintable() for each in said.values())
+    if "nonce" not in said or not usable or not plain or (offers and "auth" not in offers):
         return None
     return DigestChallenge(
         said.get("realm", ""),
