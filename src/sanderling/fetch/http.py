@@ -16,10 +16,11 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import moves
 from sanderling.fetch.deadlines import Deadline, Deadlines
 from sanderling.fetch.decode import ACCEPTED, Body, Receiver
+from sanderling.fetch.digest import DigestSessions
 from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
 from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
 from sanderling.fetch.names import GuardedResolver
-from sanderling.fetch.wire import HttpWire, WireAnswer
+from sanderling.fetch.wire import HttpWire, WireAnswer, target_of
 from sanderling.limit.memory import Memory
 from sanderling.task import Reply, Task
 
@@ -78,6 +79,7 @@ class Http:
         self._clock = clock or SystemClock()
         self._deadlines = Deadlines(self._clock, self._rules.total)
         self._wire: HttpWire | None = None
+        self._digests = DigestSessions()
 
     async def __aenter__(self) -> Self:
         rules = self._rules
@@ -114,6 +116,11 @@ class Http:
             # What an answer holds that nobody was given: this asks for it once more.
             self._memory.release(task.holder or task.url)
         headers = task.headers if traffic is NOTHING else traffic.headers_for(task)
+        session, used = None, ""
+        if traffic.digest is not None and traffic.may_tell(task):
+            session = self._digests.of(task.host, traffic.digest)
+            line, used = session.prove(task.method, target_of(task.url))
+            headers = (*headers, ("Authorization", line)) if line else headers
         wait = min(self._rules.connect + self._rules.first_byte, task.wait or inf)
         with self._deadlines.begin("first byte", wait) as deadline:
             answer = await self._wire.ask(task, headers, traffic.proxy)
@@ -128,7 +135,8 @@ class Http:
         # With a proxy, it is the proxy that knows.
         address = "" if traffic.proxy else self._names.address(answer.host)
         sent = traffic.without_secrets(answer.sent, task)
-        reply = Reply(answer.status, answer.headers, body, task.url, latency, address, sent)
+        challenged = session is not None and session.learn(answer.status, answer.headers, used)
+        reply = Reply(answer.status, answer.headers, body, task.url, latency, address, sent, challenged)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
             self._memory.release(task.holder or task.url)

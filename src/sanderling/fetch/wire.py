@@ -68,9 +68,7 @@ class HttpWire:
         connection = await self._connect(origin)
         try:
             head, sent = _head(origin, task, headers)
-            path = task.url[at:].partition("#")[0]
-            slash = "" if path.startswith("/") else "/"
-            line = f"{task.method} {origin.target}{slash}{path} HTTP/1.1\r\n".encode()
+            line = f"{task.method} {origin.target}{_target(task.url, at)} HTTP/1.1\r\n".encode()
             message, body = await _exchange(connection, line + head + (task.body or b""), task.method)
         except BaseException:
             connection.close()
@@ -114,6 +112,16 @@ def _path_begins(url: str) -> int:
     if "?" in url[:end] or "#" in url[:end]:
         return min(at for mark in "?#" if (at := url.find(mark)) >= 0)
     return end
+
+
+def _target(url: str, at: int) -> str:
+    path = url[at:].partition("#")[0]
+    return path if path.startswith("/") else f"/{path}"
+
+
+def target_of(url: str) -> str:
+    """What of an address a host is asked for."""
+    return _target(url, _path_begins(url))
 
 
 def _head(origin: Origin, task: Task, headers: Headers) -> tuple[bytes, Headers]:
