@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import msgspec
 
 from sanderling.crawls.exchange import PartExchange
+from sanderling.crawls.kept import KeptReplies, KeptReply
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
@@ -34,6 +35,7 @@ class LedgerFolder(Generic[L]):
     """A folder that one run holds alone, from its opening to the end of its `with` block."""
 
     rows: RowsFile  # opened by the subclass, once it knows that they reach the watermark
+    kept: KeptReplies | None = None  # answers as they came, where that is wanted
 
     def __init__(self, path: Path, lock: Lock, ledger: L) -> None:
         self.path = path
@@ -62,15 +64,21 @@ class LedgerFolder(Generic[L]):
         again: Sequence[RetryUrl] = (),
         notes: Sequence[HostNote] = (),
         checkpoint: Checkpoint = AT_START,
+        kept: Sequence[KeptReply] = (),
     ) -> Mapping[Any, int]:
-        """Keep what became of some items and what was found, all or nothing; how many new ones wait."""
+        """Keep what became of some items, what was found and some answers, all or nothing; how many new ones wait."""
         positions = checkpoint.positions
         with plainly(self.path):
             try:
                 self.ledger.inbox = None if positions is None else msgspec.json.encode(positions).decode()
+                if self.kept is not None:
+                    self.ledger.kept = self.kept.write(kept)
                 new = self.write(ended, found, again, checkpoint.requests)
             except BaseException:
                 self.rows.cut(self.ledger.meta.watermark)
+                if self.kept is not None:
+                    self.kept.cut(self.ledger.meta.kept)
+                    self.ledger.kept = self.ledger.meta.kept
                 raise
             self.ledger.note_hosts(notes)
         if self.others is not None and positions is not None:
@@ -114,6 +122,8 @@ class LedgerFolder(Generic[L]):
         if self.others is not None:
             self.others.close()
         self.rows.close()
+        if self.kept is not None:
+            self.kept.close()
         self.ledger.close()
         self._lock.release()
 

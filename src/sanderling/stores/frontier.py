@@ -64,6 +64,7 @@ class Frontier:
 
     def _load(self) -> None:
         self.meta = frontier_file.read_meta(self._db, self._path)
+        self.kept = self.meta.kept  # how much of kept.jsonl the next commit vouches for
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, RobotsReply] = {}
         # In a crawl of several parts: says what of all that is found is this part's, and sends the rest to the others.
@@ -162,6 +163,7 @@ class Frontier:
         if self.inbox is not None:
             changes["inbox"] = self.inbox
         changes["last_id"] = max(self.meta.last_id, frontier_file.last_id(self._db))
+        changes["kept"] = self.kept
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
         return msgspec.structs.replace(self.meta, **changes)
