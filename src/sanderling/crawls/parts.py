@@ -30,7 +30,7 @@ def number_of_parts(path: Path) -> int:
     with plainly(path):
         try:
             found = msgspec.json.decode((path / FILE).read_bytes(), type=PartsFile)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
         except msgspec.MsgspecError as error:
             raise FolderError(f"{path / FILE} is damaged: {error}. Restore it from a copy.") from None
