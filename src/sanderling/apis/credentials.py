@@ -6,7 +6,6 @@ holds no permit. A rotated refresh token is on disk before the new token is used
 
 import asyncio
 import os
-import re
 from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,8 +35,6 @@ FAILED_PAUSE = 5.0  # and one that gave no answer
 MOST_VAIN = 3
 LONGEST_DETAIL = 200
 HOLDER = "token"  # under what name the reply takes up memory
-
-_FORM = re.compile(rb"<form\b", re.IGNORECASE)
 
 Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
 
@@ -362,10 +359,7 @@ class Credentials:
 
 def _shows_form(auth: FormLogin, reply: Reply) -> bool:
     """Whether a page has the form to log in with, and no sign that we are logged in."""
-    body = reply.body
-    if not _FORM.search(body) or not all(name.encode() in body for name in auth.fields):  # so few pages are parsed
-        return False
-    return has_form(reply, auth.fields) and not (auth.success and auth.success.encode() in body)
+    return has_form(reply, auth.fields) and not (auth.success and auth.success.encode() in reply.body)
 
 
 def _leads_to(auth: FormLogin, reply: Reply) -> bool:
