@@ -118,7 +118,7 @@ class VisitedFrontier(Frontier):
                 tally[End(row[6]), row[7] or ""] -= 1
                 waiting[row[8]] += 1
                 fetched[row[8]] -= End(row[6]) in PAGES
-            frontier_file.shift_hosts(self._db, waiting, fetched)
+            frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
             tally[End.WAITING, ""] += len(found)
         return [DueVisit(QueuedUrl(*row[:6]), End(row[6])) for row in found]
 
@@ -145,6 +145,7 @@ class VisitedFrontier(Frontier):
             meta = self._counted(watermark=watermark, known=self.known - gone)
         self.meta = meta
         self._hosts.clear()
+        self.hosts_known = frontier_reading.count_hosts(self._db)
         return gone
 
     def _forget_of(
@@ -161,7 +162,7 @@ class VisitedFrontier(Frontier):
             tally[End(end), codes[code]] -= 1
         waiting = Counter({host: -sum(row[2] == End.WAITING for row in meant)})
         fetched = Counter({host: -sum(End(row[2]) in PAGES for row in meant)})
-        frontier_file.shift_hosts(self._db, waiting, fetched)
+        frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
         for table in ("url", "failure", "again", "visit"):
             self._db.executemany(f"DELETE FROM {table} WHERE id = ?", [(row[0],) for row in meant])  # noqa: S608
         for table in ("moved", "remembered"):
