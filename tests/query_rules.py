@@ -52,6 +52,7 @@ MAY_READ_ALL = {
     r"FROM url WHERE end > 0$": START,
     r"FROM earlier.remembered": START,
     r"INSERT OR IGNORE INTO visit SELECT": START,
+    r"SELECT url FROM url$": ASKED + " to forget something",
     r"SELECT id, name FROM host$": ASKED + " to forget something",
     r"SELECT (key, target FROM moved|rowid, links FROM remembered)$": ASKED + " to forget something",
     r"SELECT shape, exposure FROM visit": "once an hour, where pages are visited again",

@@ -141,6 +141,19 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
+class Digest:
+    """A user and a password that is never sent: HTTP Digest, RFC 7616. It is set for hosts, in `HostSettings`."""
+
+    user: str
+    password: str = field(repr=False)
+
+    def secrets(self, environment: Mapping[str, str]) -> tuple[str, str]:
+        """Both. Raises ValueError."""
+        user = reveal("user of Digest", self.user, environment)
+        return user, reveal("password of Digest", self.password, environment)
+
+
+@dataclass(frozen=True, slots=True)
 class OAuth2:
     """Tokens from `token_url`: for the client itself, or with a refresh token, which the host may rotate.
 

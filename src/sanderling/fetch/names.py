@@ -90,9 +90,11 @@ class GuardedResolver(AbstractResolver):
         if (found := self._found.get(host)) is not None:
             return found
         try:
-            return str(ip_address(host))  # which nobody looks up
+            found = str(ip_address(host))  # which nobody looks up
         except ValueError:
             return ""
+        self._found.put(host, found)
+        return found
 
     async def close(self) -> None:
         """Look nothing more up. What is being looked up is not waited for."""

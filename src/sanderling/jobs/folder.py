@@ -8,7 +8,11 @@ from typing import Any, Self
 
 import msgspec
 
+from sanderling.crawls.archive import FOLDER as WARCS
+from sanderling.crawls.archive import write_index
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
+from sanderling.crawls.kept import FILE as KEPT
+from sanderling.crawls.kept import Keep, KeptReplies, write_bodies
 from sanderling.jobs.job import Job
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
@@ -41,9 +45,10 @@ class JobPlan(msgspec.Struct, frozen=True):
 class JobFolder(LedgerFolder[RequestFrontier]):
     """A folder that one run holds alone, from `open` to the end of its `with` block."""
 
-    def __init__(self, path: Path, lock: Lock, ledger: RequestFrontier, job: Job) -> None:
+    def __init__(self, path: Path, lock: Lock, ledger: RequestFrontier, job: Job, keep: Keep | None = None) -> None:
         super().__init__(path, lock, ledger)
         self.job = job
+        self.keep = keep
         self.arguments = plan_of(ledger.meta, path / FRONTIER, JobPlan).arguments
         watermark = ledger.meta.watermark
         if not reaches(path / RECORDS, watermark):
@@ -53,10 +58,29 @@ class JobFolder(LedgerFolder[RequestFrontier]):
                 " or changed. Restore it from a copy, or begin anew in another folder."
             )
         self.rows = RowsFile(path / RECORDS, watermark)
+        if keep is not None or ledger.meta.kept:
+            self.kept = self._open_kept()
+
+    def _open_kept(self) -> KeptReplies:
+        self.ledger.note(kept=self.ledger.meta.kept)  # which ledgers of earlier releases do not have
+        try:
+            archive = self.keep == "warc" or (self.path / WARCS).exists()
+            return KeptReplies(self.path, self.ledger.meta.kept, archive=archive)
+        except BaseException:
+            self.rows.close()
+            raise
 
     @classmethod
-    def open(cls, path: Path, job: Job, arguments: Mapping[str, Any], hosts: Sequence[str], wall: float) -> Self:
-        """Begin a run of `job`, or go on with it. FolderError says why not."""
+    def open(
+        cls,
+        path: Path,
+        job: Job,
+        arguments: Mapping[str, Any],
+        hosts: Sequence[str],
+        wall: float,
+        keep: Keep | None = None,
+    ) -> Self:
+        """Begin a run of `job`, or go on with it; answers are kept as they came if you say how. Raises FolderError."""
         plan = JobPlan(job.name, dict(arguments))
 
         def open_ledger() -> RequestFrontier:
@@ -74,7 +98,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         with plainly(path):
             check_empty(path, FRONTIER)
             path.mkdir(parents=True, exist_ok=True)
-            return cls.hold(path, open_ledger, job)
+            return cls.hold(path, open_ledger, job, keep)
 
     def write(
         self,
@@ -83,7 +107,8 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         again: Sequence[RetryUrl],
         requests: int | None,
     ) -> Waiting:
-        """Write records, then the ledger with their number and checksum."""
+        """Write screenshots and records, then the ledger with their number and checksum."""
+        write_bodies(self.path, [each.body for each in ended if each.body is not None])
         meta = self.ledger.meta
         records, checksum = [record for each in ended for record in each.records], meta.checksum
         for piece in chain.from_iterable((record, b"\n") for record in records):
@@ -97,6 +122,8 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         """End the run: list what failed, and if all is decided call the job finished."""
         with plainly(self.path):
             self.list_failures(failed_line(each, read=reader) for each, reader in self.ledger.failed_requests())
+            if self.kept is not None and self.kept.has_archive:
+                write_index(self.path, 1, self.path / KEPT, self.kept.length)
             self.ledger.note(closed=True, finished=complete, ended=wall)
 
 

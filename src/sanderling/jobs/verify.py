@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.crawls.verify import CrawlProof, LedgerInspection, inspect, numbered
+from sanderling.crawls.verify import CrawlProof, LedgerInspection, check_kept, inspect, numbered
 from sanderling.jobs.folder import FRONTIER, RECORDS
 from sanderling.stores.durable import FolderError
 
@@ -31,5 +31,7 @@ def _look(found: LedgerInspection) -> None:
         proof.say(f"{path.name} has {proof.rows} records, expected {meta.records}")
     if length == meta.watermark and checksum != meta.checksum:
         proof.say(f"{path.name}: its checksum is {checksum:08x}, expected {meta.checksum:08x}: it was changed")
+    if meta.kept:
+        check_kept(found.ledger.parent, found)
     if meta.closed:
         found.check_failures()

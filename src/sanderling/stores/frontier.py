@@ -65,8 +65,8 @@ class Frontier:
 
     def _load(self) -> None:
         self.meta = frontier_file.read_meta(self._db, self._path)
+        self.kept = self.meta.kept  # how much of kept.jsonl the next commit vouches for
         self._hosts: dict[str, int] = {}
-        self._new_hosts = 0  # of the transaction that is under way
         self._new_robots: dict[str, RobotsReply] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
         self.hosts_known = frontier_reading.count_hosts(self._db)
@@ -161,6 +161,7 @@ class Frontier:
     def _counted(self, **changes: int) -> FrontierMeta:
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
         changes["last_id"] = max(self.meta.last_id, frontier_tables.last_id(self._db))
+        changes["kept"] = self.kept
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
         return msgspec.structs.replace(self.meta, **changes)
@@ -353,6 +354,7 @@ class Frontier:
     def _transaction(self) -> Iterator[Counter[tuple[End, str]]]:
         """All or nothing; what is put into the counter is added to the tally once it is on disk."""
         changes: Counter[tuple[End, str]] = Counter()
+        self._new_hosts = 0
         with plainly(self._path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -366,13 +368,11 @@ class Frontier:
                 self._db.execute("COMMIT")
             except BaseException:
                 self._hosts.clear()  # it may hold ids that were never given
-                self._new_hosts = 0
                 if self._db.in_transaction:  # SQLite rolls back by itself when the disk is full
                     self._db.execute("ROLLBACK")
                 raise
         self._clean = False
         self.hosts_known += self._new_hosts
-        self._new_hosts = 0
         for key, change in changes.items():
             self._tally[key] += change
         self._new_robots.clear()

@@ -58,6 +58,7 @@ class FrontierMeta(msgspec.Struct, frozen=True):
     records: int = 0  # of a job: rows up to the watermark
     checksum: int = 0  # of a job: CRC-32 of the rows up to the watermark
     visited: bool = False  # pages are visited again: a URL may have more rows than one
+    kept: int = 0  # the length of kept.jsonl that is vouched for
 
 
 def key_of(url: str) -> bytes:
@@ -166,11 +167,9 @@ def _check_length(db: sqlite3.Connection, path: Path) -> None:
     """Raise FolderError if pages are missing."""
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     ((pages,),) = db.execute("PRAGMA page_count")
-    size = path.stat().st_size
-    if size < pages * PAGE:
-        raise FolderError(
-            f"{path} has {size} bytes, expected {pages * PAGE}: it was cut short. Restore it from a copy."
-        )
+    size, wanted = path.stat().st_size, pages * PAGE
+    if size < wanted:
+        raise FolderError(f"{path} has {size} bytes, expected {wanted}: it was cut short. Restore it from a copy.")
 
 
 def is_clean(db: sqlite3.Connection) -> bool:

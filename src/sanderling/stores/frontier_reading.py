@@ -255,6 +255,11 @@ def _reason(code: str, status: int, detail: str) -> str:
     return f"{said}: {detail}" if detail else said
 
 
+def urls(db: sqlite3.Connection) -> Iterator[str]:
+    """All that are known."""
+    return (url for (url,) in db.execute("SELECT url FROM url"))
+
+
 def host_names(db: sqlite3.Connection, most: int) -> list[str]:
     """Some hosts."""
     return [name for (name,) in db.execute("SELECT name FROM host ORDER BY name LIMIT ?", (most,))]
