@@ -18,9 +18,10 @@ from cyclopts import Parameter
 from sanderling.cli.command_error import CommandError
 from sanderling.clock import Clock
 from sanderling.crawls.exchange import EndOfParts
-from sanderling.crawls.parts import FOLDER, share_out
+from sanderling.crawls.parts import FOLDER, number_of_parts, share_out
 from sanderling.stores.board import Board, Field
 from sanderling.stores.control_file import Control
+from sanderling.stores.durable import FolderError
 from sanderling.words import count
 
 OWN = "SANDERLING_PARTS"  # the parts of a process that was started by another one
@@ -43,6 +44,14 @@ def how_many(processes: int | Literal["auto"]) -> int:
     if processes < 1:
         raise CommandError(f"--processes is {processes}, expected 1 or more, or auto", code=2)
     return processes
+
+
+def is_in_parts(out: Path) -> bool:
+    """Whether the crawl in a folder is. Raises CommandError."""
+    try:
+        return number_of_parts(out) > 0
+    except FolderError as error:
+        raise CommandError(str(error), code=2) from None
 
 
 def own_parts() -> list[int]:

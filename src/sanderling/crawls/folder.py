@@ -70,7 +70,8 @@ class LedgerFolder(Generic[L]):
         positions = checkpoint.positions
         with plainly(self.path):
             try:
-                self.ledger.inbox = None if positions is None else msgspec.json.encode(positions).decode()
+                if positions is not None:
+                    self.ledger.inbox = msgspec.json.encode(positions).decode()
                 if self.kept is not None:
                     self.ledger.kept = self.kept.write(kept)
                 new = self.write(ended, found, again, checkpoint.requests)

@@ -40,6 +40,7 @@ class FrontierRun(Generic[F, S]):
         executor: Executor,
     ) -> None:
         self.folder = folder
+        folder.ledger.wall = engine.clock.wall
         self.source = source
         source.counts.update(folder.ledger.counts())
         self.engine = engine
@@ -71,15 +72,16 @@ class FrontierRun(Generic[F, S]):
 
     async def _receive(self, others: PartExchange) -> None:
         """Take what other parts find for this one, until none has anything to do."""
+        engine = self.engine
 
         def is_idle() -> bool:
-            others.board.put(others.own, Field.INFLIGHT, self.inflight)
-            if self.source.enough(self.engine.inflight):
-                self.engine.pump()  # others have asked for as much as was wanted
-            return self.engine.at_rest and not self.source.reading
+            others.board.put(others.own, Field.INFLIGHT, engine.inflight)
+            if self.source.enough(engine.inflight):
+                engine.pump()  # others have asked for as much as was wanted
+            return not (engine.inflight or engine.asking or self.source.reading) and engine.writer.idle
 
-        await others.receive(self._executor, self.clock, self.accept, lambda: self.engine.writer.finds, is_idle)
-        self.engine.pump()  # it may be done
+        await others.receive(self._executor, self.clock, self.accept, lambda: engine.writer.finds, is_idle)
+        engine.pump()  # it may be done
 
     def _loaded(self, hosts: list[Any]) -> None:
         self.engine.wake(hosts)

@@ -136,11 +136,6 @@ class Engine(Generic[H, W, R]):
         return self.room.inflight
 
     @property
-    def at_rest(self) -> bool:
-        """Whether nothing is in flight, nothing waits for its turn, and all is on disk."""
-        return not (self.inflight or self._queues or self._left_alone) and self.writer.idle
-
-    @property
     def asking(self) -> int:
         """How many hosts have a turn to come."""
         return len(self._queues)

@@ -3,8 +3,7 @@
 Terms. *Known*: offered once, never again. *Waiting*: not decided yet; whoever takes it holds it in memory only, so
 after a crash it still waits. *Again*: it waits since it failed, with its own reason and a time when it is due. *Aside*:
 its host did not answer; what waits for it is not to blame. *Ended*: decided, in exactly one `End`. *Kept*: ended with a
-row in pages.jsonl.
-*Remembered*: what an earlier crawl of the folder learned for conditional requests, replaced as this one goes on.
+row in pages.jsonl. *Remembered*: what an earlier crawl of the folder learned for conditional requests.
 
 Ids ascend in the order of discovery. They may have gaps: nothing here assumes that one file holds them all.
 
@@ -22,7 +21,7 @@ import msgspec
 
 from sanderling.ids import partition_of
 from sanderling.outcome import Outcome
-from sanderling.stores import frontier_file, frontier_reading
+from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_rows import (
@@ -54,6 +53,7 @@ class Frontier:
         if not path.exists():
             frontier_file.create(path, FrontierMeta())
         self._path = path
+        self.wall: Callable[[], float] = float  # says the time, in seconds since 1970; without one, hosts go by id
         self._db = frontier_file.connect(path)
         try:
             with plainly(path):
@@ -67,16 +67,16 @@ class Frontier:
         self.kept = self.meta.kept  # how much of kept.jsonl the next commit vouches for
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, RobotsReply] = {}
-        # In a crawl of several parts: says what of all that is found is this part's, and sends the rest to the others.
-        self.keep_own: Callable[[Iterable[Any]], Sequence[Any]] | None = None
-        self.inbox: str | None = None  # how far what others sent is read, for the next commit
+        self.keep_own: Callable[[Iterable[Any]], Sequence[Any]] = list  # of what is found; other parts get the rest
+        self.inbox = self.meta.inbox  # how far what they found for us is read, for the next commit
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
+        self.hosts_known = frontier_reading.count_hosts(self._db)
         self._clean = frontier_file.is_clean(self._db)  # whether it says that whoever wrote in it closed it
         self._tally = Counter(frontier_reading.tally(self._db))
         if not (self._clean and self._path.stat().st_size > frontier_file.SMALL):
             frontier_file.check_whole(self._db, self._path)
             self._tally = Counter(frontier_reading.count_ends(self._db))
-        if (last := frontier_file.last_id(self._db)) > self.meta.last_id:
+        if (last := frontier_tables.last_id(self._db)) > self.meta.last_id:
             raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.meta.last_id} at most.")
         if self.known != self.meta.known:
             raise FolderError(f"{self._path} is damaged: it has {self.known} URLs, expected {self.meta.known}.")
@@ -101,8 +101,8 @@ class Frontier:
         with plainly(self._path):
             return dict(self._db.execute("SELECT name, fetched FROM host WHERE fetched > 0"))
 
-    def waiting_hosts(self, after: int, most: int, wall: float) -> list[HostBacklog]:
-        """The first so many hosts with a higher id that have URLs that wait, and are due if they were set aside."""
+    def waiting_hosts(self, after: tuple[float, int], most: int, wall: float) -> list[HostBacklog]:
+        """The first so many hosts that have URLs that wait, by due time and id, behind such a pair, and due by then."""
         with plainly(self._path):
             return frontier_reading.waiting_hosts(self._db, after, most, wall)
 
@@ -152,7 +152,8 @@ class Frontier:
             self._put_off(again)
             frontier_file.remember(self._db, ended)
             new = self._add(found)
-            frontier_file.shift_hosts(self._db, {self._hosts[name]: number for name, number in new.items()})
+            waiting = {self._hosts[name]: number for name, number in new.items()}
+            frontier_file.shift_hosts(self._db, waiting, self.wall())
             tally[End.WAITING, ""] += sum(new.values())
             meta = self._counted(watermark=watermark, known=self.known + sum(new.values()))
         self.meta = meta
@@ -160,10 +161,8 @@ class Frontier:
 
     def _counted(self, **changes: Any) -> FrontierMeta:  # noqa: ANN401 - the fields of Meta
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
-        if self.inbox is not None:
-            changes["inbox"] = self.inbox
-        changes["last_id"] = max(self.meta.last_id, frontier_file.last_id(self._db))
-        changes["kept"] = self.kept
+        changes["last_id"] = max(self.meta.last_id, frontier_tables.last_id(self._db))
+        changes |= {"kept": self.kept, "inbox": self.inbox}
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
         return msgspec.structs.replace(self.meta, **changes)
@@ -177,7 +176,7 @@ class Frontier:
                 raise ValueError(frontier_reading.misfit(self._db, ended))
             waiting[done[0][0]] -= 1
             fetched[done[0][0]] += each.end in PAGES
-        frontier_file.shift_hosts(self._db, waiting, fetched)
+        frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
         self._db.executemany("DELETE FROM again WHERE id = ?", [(each.id,) for each in ended])
         why = [
             (each.id, each.outcome.status, as_text(each.outcome.detail), each.sent)
@@ -202,9 +201,7 @@ class Frontier:
             raise ValueError(frontier_reading.misfit(self._db, again))
 
     def _add(self, found: Sequence[FoundUrl]) -> dict[str, int]:
-        if self.keep_own is not None:
-            found = self.keep_own(found)
-        if not found:
+        if not (found := self.keep_own(found)):
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         rows = [(hosts[host], depth, key_of(url), url) for url, host, depth in found]
@@ -215,21 +212,13 @@ class Frontier:
     def set_aside(self, host: str, outcome: Outcome, due: float = 0.0) -> None:
         """Note why the host does not answer, and when to ask next: what waits for it goes on waiting, without blame."""
         with self._transaction():
-            self._db.execute(
-                """INSERT OR REPLACE INTO aside (host, code, status, detail, due)
-                SELECT id, ?, ?, ?, ? FROM host WHERE name = ?""",
-                (self._codes[outcome.code], outcome.status, as_text(outcome.detail), due, host),
-            )
-            # What failed while its host was at fault has not failed.
-            self._db.execute("DELETE FROM again WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
+            why = self._codes[outcome.code], outcome.status, as_text(outcome.detail)
+            frontier_file.set_aside(self._db, host, why, due)
 
     def clear_aside(self, host: str | None = None) -> None:
         """The host answers, or without a name: every host is to be asked again."""
         with self._transaction():
-            if host is None:
-                self._db.execute("DELETE FROM aside")
-            else:
-                self._db.execute("DELETE FROM aside WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
+            frontier_file.clear_aside(self._db, host)
 
     def note_hosts(self, notes: Iterable[HostNote]) -> None:
         """Set hosts aside, or welcome them back."""
@@ -244,7 +233,8 @@ class Frontier:
         with self._transaction() as tally:
             answering = "end = 0 AND host NOT IN (SELECT host FROM aside)"
             number = self._db.execute(f"UPDATE url SET end = 6 WHERE {answering}").rowcount  # noqa: S608 - ours
-            self._db.execute("UPDATE host SET waiting = 0 WHERE id NOT IN (SELECT host FROM aside) AND waiting > 0")
+            which = "id NOT IN (SELECT host FROM aside) AND waiting > 0"
+            self._db.execute(f"UPDATE host SET waiting = 0, due = NULL WHERE {which}")  # noqa: S608 - ours
             self._db.execute("DELETE FROM again WHERE host NOT IN (SELECT host FROM aside)")
             tally[End.LEFT, ""] += number
             tally[End.WAITING, ""] -= number
@@ -261,8 +251,9 @@ class Frontier:
             self._db.execute(f"DELETE FROM failure WHERE id IN ({which})", given)  # noqa: S608 - ours
             frontier_file.rank_again(self._db, given)
             self._db.execute("UPDATE url SET end = 0, code = 0 WHERE end = ? AND code = coalesce(?, code)", given)
-            rows = [(number, name) for name, number in hosts.items()]
-            self._db.executemany("UPDATE host SET waiting = waiting + ? WHERE name = ?", rows)
+            ids = self._host_ids(hosts)
+            waiting = {ids[name]: number for name, number in hosts.items()}
+            frontier_file.shift_hosts(self._db, waiting, self.wall())
             for (was, why), number in self._tally.items():
                 if was is end and code in (None, why):
                     tally[was, why] -= number
@@ -283,7 +274,7 @@ class Frontier:
                 tally[End(end), names[code]] -= 1
                 waiting[host] += 1
                 fetched[host] -= end in PAGES
-            frontier_file.shift_hosts(self._db, waiting, fetched)
+            frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
             number = waiting.total()
             tally[End.WAITING, ""] += number
             meta = self._counted(watermark=watermark)
@@ -364,6 +355,7 @@ class Frontier:
     def _transaction(self) -> Iterator[Counter[tuple[End, str]]]:
         """All or nothing; what is put into the counter is added to the tally once it is on disk."""
         changes: Counter[tuple[End, str]] = Counter()
+        self._new_hosts = 0
         with plainly(self._path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -381,6 +373,7 @@ class Frontier:
                     self._db.execute("ROLLBACK")
                 raise
         self._clean = False
+        self.hosts_known += self._new_hosts
         for key, change in changes.items():
             self._tally[key] += change
         self._new_robots.clear()
@@ -392,7 +385,8 @@ class Frontier:
         unseen = [(name,) for name in names if name not in self._hosts]
         if make:
             new = [(name, partition_of(name)) for (name,) in unseen]
-            self._db.executemany("INSERT OR IGNORE INTO host (name, partition) VALUES (?, ?)", new)
+            made = self._db.executemany("INSERT OR IGNORE INTO host (name, partition) VALUES (?, ?)", new)
+            self._new_hosts += max(0, made.rowcount)
         for name in unseen:
             self._hosts.update(self._db.execute("SELECT name, id FROM host WHERE name = ?", name))
         if make and not names.keys() <= self._hosts.keys():

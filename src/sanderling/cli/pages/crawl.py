@@ -1,7 +1,6 @@
 """`sanderling pages crawl`: crawl documents politely, with nothing lost."""
 
 import re
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,14 +22,13 @@ from sanderling.cli.flags import SETTING, Patient
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
-from sanderling.cli.pages.summary import PageSummary, summarise, words
-from sanderling.cli.processes import ProcessCount, how_many
+from sanderling.cli.pages.summary import exit_with, summarise, words
+from sanderling.cli.processes import ProcessCount, how_many, is_in_parts
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.times import read_age
 from sanderling.clock import Clock, SystemClock
 from sanderling.crawls.kept import Keep
-from sanderling.crawls.parts import number_of_parts
 from sanderling.crawls.run import http_rules
 from sanderling.crawls.session import LoginError
 from sanderling.engine.handover import HandOverError
@@ -58,7 +56,6 @@ from sanderling.stores.frontier_rows import End
 from sanderling.words import parse_size
 
 NO_PARQUET = missing("pyarrow", "Parquet")
-UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
 MEDIA = re.compile(r"[\w!#$&^.+*-]+/[\w!#$&^.+*-]+", re.ASCII)
 RPS = 8.0  # to each host at most
 SHOWN = 100  # hosts that a screen chooses from, four times a second
@@ -304,7 +301,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         reading=reading,
         processes=processes,
     )
-    if how_many(processes) > 1 or number_of_parts(out):
+    if how_many(processes) > 1 or is_in_parts(out):
         from sanderling.cli.pages.parts import run_parts_of  # noqa: PLC0415 - most crawls need none
 
         run_parts_of(out, plan, flags, resume=resume, as_json=json)
@@ -331,16 +328,6 @@ def run_crawl(
     summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, given=given)
     screen.end([*words(summary), *ran.notes, *flags.without_parquet], summary.as_json())
     exit_with(summary, stopped=ran.stopped)
-
-
-def exit_with(summary: PageSummary, *, stopped: bool) -> None:
-    """Exit with the code that says how a run went, if not all went well."""
-    if stopped:
-        sys.exit(130)
-    if summary.waiting:
-        sys.exit(UNFINISHED)
-    if summary.failed or not summary.seeds_fetched:
-        sys.exit(1)
 
 
 async def crawl_folder(

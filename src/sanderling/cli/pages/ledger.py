@@ -16,8 +16,9 @@ from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages.crawl import USUAL, WHOLE, PagesFlags, PagesNetwork, PagesReading, open_folder, run_crawl
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
+from sanderling.cli.processes import is_in_parts
 from sanderling.clock import SystemClock
-from sanderling.crawls.parts import folders_of, number_of_parts
+from sanderling.crawls.parts import folders_of
 from sanderling.crawls.verify import CrawlProof, verify_parts
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.verify import verify
@@ -36,7 +37,7 @@ Folder = Annotated[Path, Parameter(help="The folder of a crawl.")]
 
 def check_crawl(folder: Path) -> None:
     """Raise CommandError where no crawl has begun."""
-    if not (folders_of(folder)[0] / LEDGER).is_file():
+    if not is_in_parts(folder) and not (folder / LEDGER).is_file():
         found = f"it has no {LEDGER}" if folder.is_dir() else "it is a file" if folder.exists() else "it is not there"
         raise CommandError(f"{folder} is no crawl: {found}", code=2)
 
@@ -96,7 +97,7 @@ def _failures(folder: Path) -> Iterator[Failed]:
 
 def _retry(folder: Path, flags: PagesFlags, *, as_json: bool) -> None:
     network, onward = flags.network, flags.onward
-    if number_of_parts(folder):
+    if is_in_parts(folder):
         from sanderling.cli.pages.parts import run_parts_of  # noqa: PLC0415 - most crawls need none
 
         run_parts_of(folder, None, flags, resume=True, reopen=End.FAILED, as_json=as_json)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.pages.crawl import PagesFlags, exit_with, open_folder
-from sanderling.cli.pages.summary import PageSummary, summarise_ledgers, words
+from sanderling.cli.pages.crawl import PagesFlags, open_folder
+from sanderling.cli.pages.summary import PageSummary, exit_with, summarise_ledgers, words
 from sanderling.cli.part_runs import PartRun, run_parts
 from sanderling.cli.processes import ProcessGroup, how_many, open_board, own_parts
 from sanderling.cli.report_screen import Screen, fitting
@@ -99,6 +99,8 @@ def _crawl_own_parts(out: Path, own: list[int], flags: PagesFlags) -> None:
     """Crawl the parts of this process, until all parts have come to their end."""
     clock, rules = SystemClock(), flags.rules()
     rules = replace(rules, slots=max(FEWEST_SLOTS, rules.slots // len(own)))
+    if rules.visits is not None and rules.visits.a_day is not None:
+        rules = replace(rules, visits=replace(rules.visits, a_day=rules.visits.a_day / number_of_parts(out)))
     with ExitStack() as stack, explain_end(flags.again(out), (FolderError,)):
         board = open_board(out, number_of_parts(out))
         stack.callback(board.close)

@@ -1,6 +1,7 @@
 """What came of a crawl, in numbers and in words, and what to do next."""
 
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import KEPT, Aside, End, Fault
 from sanderling.words import count, duration, printable, size
 
+UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
 REASONS = 5  # that are told in words; the others are counted together
 # What the codes mean to whoever has to do something about it; those that are not here speak for themselves.
 MEANINGS = {
@@ -248,3 +250,13 @@ def _indented(*lines: str) -> Iterator[str]:
     yield ""
     yield from (f"    {line}" for line in lines)
     yield ""
+
+
+def exit_with(summary: PageSummary, *, stopped: bool) -> None:
+    """Exit with the code that says how a run went, if not all went well."""
+    if stopped:
+        sys.exit(130)
+    if summary.waiting:
+        sys.exit(UNFINISHED)
+    if summary.failed or not summary.seeds_fetched:
+        sys.exit(1)
