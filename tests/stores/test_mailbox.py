@@ -5,11 +5,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.stores import mailbox
-from sanderling.stores.mailbox import CLOSED, OPEN, Inbox, Outbox
+from sanderling.stores.mailbox import CLOSED, OPEN, Inbox, Outbox, blank_lines
 
 
 class Reader:
@@ -137,3 +138,16 @@ def test_a_line_longer_than_what_is_read_at_once_comes_whole(tmp_path: Path) -> 
     outbox.sync()
 
     assert Inbox(tmp_path, 1, {}).read({})[0] == line + b"short\n"
+
+
+def test_lines_that_are_blanked_are_gone_and_the_others_where_they_were(tmp_path: Path) -> None:
+    outbox = Outbox(1, 7, lambda _: tmp_path)
+    outbox.put(0, b'["a"]\n["secret"]\n["b"]\n["sec')
+    outbox.sync()
+    for _ in range(2):
+        blank_lines(tmp_path, lambda line: b"secret" in line)
+
+    lines, _ = Inbox(tmp_path, 1, {}).read({})
+    assert lines == b'["a"]\n          \n["b"]\n'
+    assert msgspec.json.Decoder(list[str]).decode_lines(lines) == [["a"], ["b"]]
+    assert all(b"sec" not in path.read_bytes() for path in tmp_path.iterdir())

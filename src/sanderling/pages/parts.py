@@ -6,9 +6,11 @@ Killed in the middle of either, the next run takes the rest of the steps.
 from contextlib import closing
 from pathlib import Path
 
+from sanderling.crawls.exchange import INBOX
 from sanderling.crawls.folder import plan_of
 from sanderling.crawls.parts import FOLDER, folders_of, make_parts, number_of_parts
 from sanderling.outcome import Code
+from sanderling.pages import forget
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.revisits import VisitRules
@@ -35,6 +37,7 @@ def begin_parts(
 
     Who resumes it has what was left asked for, and what came to the end `reopen`.
     """
+    forget.finish(out)
     folders = folders_of(out)
     metas = {path: meta for path in folders if (meta := _meta(path)) is not None}
     latest = max((meta.crawl for meta in metas.values()), default=1)
@@ -62,8 +65,10 @@ def reopen_left(ledger: VisitedFrontier) -> None:
 
 
 def finish_parts(out: Path) -> None:
-    """All parts are complete: the crawl is finished."""
+    """All parts are complete: the crawl is finished, and what they sent each other has arrived."""
     for path in folders_of(out):
+        for sent in (path / INBOX).glob("*"):
+            sent.unlink()
         with closing(VisitedFrontier(path / LEDGER)) as ledger:
             ledger.note(finished=True)
 

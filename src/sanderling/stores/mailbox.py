@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sanderling.stores.durable import sync_data, sync_folder, write_pieces
+from sanderling.stores.durable import sync_data, sync_folder, write_new, write_pieces
 
 OPEN, CLOSED = ".open", ".closed"
 LARGE = 16 * 2**20  # bytes after which a file is closed and another one is begun
@@ -128,3 +128,17 @@ def _whole_lines(path: Path, start: int) -> bytes:
         while b"\n" not in data and (more := file.read(READ)):
             data += more
     return data[: data.rfind(b"\n") + 1]
+
+
+def blank_lines(folder: Path, is_meant: Callable[[bytes], object]) -> None:
+    """Overwrite the lines of an inbox that are meant with blanks, so that positions stay what they are.
+
+    Nobody writes there meanwhile: what has no end of line was torn, and goes.
+    """
+    for path in folder.glob("*"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith(b"\n")]
+        kept = [b" " * (len(line) - 1) + b"\n" if line.strip() and is_meant(line) else line for line in whole]
+        if kept != lines:
+            write_new(path, kept)
+            sync_folder(folder)

@@ -15,6 +15,7 @@ from sanderling.clock import SystemClock
 from sanderling.crawls.parts import folders_of
 from sanderling.crawls.verify import verify_parts
 from sanderling.pages.verify import verify
+from sanderling.stores.durable import FolderError, Lock
 from sanderling.worlds.site import SiteServer, World
 
 
@@ -138,3 +139,40 @@ def test_what_one_process_began_is_not_taken_apart(tmp_path: Path) -> None:
 
     assert "was begun by one process" in second
     assert "--processes is 0, expected 1 or more, or auto" in wrong
+
+
+def test_what_is_forgotten_is_in_no_part_any_more(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def main() -> tuple[str, str, int]:
+        async with site() as server:
+            process = await start(*command(server, out, 2))
+            await until(lambda: asked(server) > 40)
+            process.kill()  # so that something may be on its way between parts
+            await process.communicate()
+            host = server.url(server.world.hosts[3].name).split("/")[2]
+            await until(lambda: _is_free(out))
+            said = await here("forget", str(out), host)
+            assert said.code == 0, said.err
+            asked_before = server.tallies[server.world.hosts[3].name].asked
+            done = await here("pages", "crawl", "--resume", "--out", str(out), *QUICK)
+            return host, done.err, server.tallies[server.world.hosts[3].name].asked - asked_before
+
+    host, said, more = run(main)
+
+    assert more == 0, said
+    assert not [row for part in folders_of(out) for row in rows(part) if host in row["url"]]
+    # What others say of it is theirs: links are in their rows.
+    others = [path for path in out.rglob("*") if path.is_file() and path.name != "pages.jsonl"]
+    assert not [path for path in others if host.encode() in path.read_bytes()]
+    assert verify_parts(out, verify).ok
+
+
+def _is_free(out: Path) -> bool:
+    """Whether no process holds a part any more."""
+    try:
+        for part in folders_of(out):
+            Lock(part / "lock").release()
+    except FolderError:
+        return False
+    return True
