@@ -7,7 +7,7 @@ old ones. Killed in between, the checksum in the ledger says which of the two fi
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,13 +78,20 @@ def _normal(url: str) -> str:
 def begin(folder: Path, lines: Sequence[str], exports: Sequence[str]) -> None:
     """Decide to forget what these lines mean. Raises FolderError, UrlError."""
     wanted = wishes(lines)
+    with _held(folder):
+        if not Forgotten.of(folder).says.removing:
+            with closing(RequestFrontier(folder / FRONTIER, ())) as ledger:
+                _check_whole(folder, ledger)
+        Forgotten.of(folder).begin(wanted, lines, exports)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """The folder for us alone."""
     with plainly(folder):
         lock = Lock(folder / "lock")
         try:
-            if not Forgotten.of(folder).says.removing:
-                with closing(RequestFrontier(folder / FRONTIER, ())) as ledger:
-                    _check_whole(folder, ledger)
-            Forgotten.of(folder).begin(wanted, lines, exports)
+            yield
         finally:
             lock.release()
 
@@ -103,31 +110,22 @@ def _check_whole(folder: Path, ledger: RequestFrontier) -> None:
 def survey(folder: Path, lines: Sequence[str]) -> JobRemoved:
     """How much there is to be removed, with what was cut short. Changes no record. Raises FolderError, UrlError."""
     meant = _Meant((*Forgotten.of(folder).says.removing, *lines))
-    with plainly(folder):
-        lock = Lock(folder / "lock")
-        try:
-            with closing(RequestFrontier(folder / FRONTIER, ())) as ledger:
-                _check_whole(folder, ledger)
-                pieces = [each for each in ledger.written() if meant(each.url)]
-                requests = sum(bool(meant(url)) for url in ledger.urls())
-        finally:
-            lock.release()
+    with _held(folder):
+        with closing(RequestFrontier(folder / FRONTIER, ())) as ledger:
+            _check_whole(folder, ledger)
+            pieces = [each for each in ledger.written() if meant(each.url)]
+            requests = sum(bool(meant(url)) for url in ledger.urls())
         records = sum(piece.count(b"\n") for piece in _read(folder / RECORDS, pieces))
         gone = [row for row in _kept(folder) if meant(row.url)]
-        files = (
-            {row.body_path for row in gone} - {row.body_path for row in _kept(folder) if not meant(row.url)} - {None}
-        )
+        stay = {row.body_path for row in _kept(folder) if not meant(row.url)}
+        files = {row.body_path for row in gone} - stay - {None}
     return JobRemoved(records, requests, len(files), sum(row.warc_file is not None for row in gone))
 
 
 def finish(folder: Path, say: Say = lambda _: None) -> JobRemoved:
     """Remove what is to be removed; what of it was left. Raises FolderError."""
-    with plainly(folder):
-        lock = Lock(folder / "lock")
-        try:
-            return go_on(folder, say)
-        finally:
-            lock.release()
+    with _held(folder):
+        return go_on(folder, say)
 
 
 def go_on(folder: Path, say: Say = lambda _: None) -> JobRemoved:
