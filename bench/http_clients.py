@@ -1,4 +1,4 @@
-"""What a fetch costs with aiohttp and with pyreqwest, and whether the latter may replace it.
+"""What a fetch costs with aiohttp, with its connections alone as `fetch/wire.py` has it, and with pyreqwest.
 
 Usage: http_clients.py [FETCHES]. A client may only come in if it connects to the very address that the guard checked,
 and never sends a request twice by itself. docs/why/http-client.md has the decision. pyreqwest is no dependency of ours:
@@ -15,6 +15,10 @@ from time import process_time
 import aiohttp
 import uvloop
 from pyreqwest.client import ClientBuilder  # type: ignore[import-not-found] # no dependency
+
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.transport import guard_for
+from sanderling.task import Task
 
 BODY = b"x" * 10_000
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Type: text/html\r\n\r\n" % len(BODY) + BODY
@@ -105,12 +109,17 @@ def build_clients() -> float:
 
 
 async def measure(number: int, port: int) -> None:
-    """Print what each of the two needs, and does."""
+    """Print what each of them needs, and does."""
     url = f"http://127.0.0.1:{port}/"
     connector = aiohttp.TCPConnector(limit=TOGETHER)
     builder = ClientBuilder().timeout(timedelta(seconds=30)).max_connections(TOGETHER).follow_redirects(enable=False)
-    async with aiohttp.ClientSession(connector=connector) as session, builder.build() as client:
-        session._retry_connection = False  # noqa: SLF001 - as `fetch/http.py`
+    rules = HttpRules(connections_per_host=TOGETHER)
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        Http(rules, guard_for(private=True)) as http,
+        builder.build() as client,
+    ):
+        session._retry_connection = False  # noqa: SLF001 - it would send twice
 
         async def by_aiohttp(url: str) -> int:
             async with session.get(url) as response:
@@ -120,7 +129,10 @@ async def measure(number: int, port: int) -> None:
             response = await client.get(url).build().send()
             return len(await response.bytes())
 
-        ways: dict[str, Fetch] = {"aiohttp": by_aiohttp, "pyreqwest": by_pyreqwest}
+        async def by_ours(url: str) -> int:
+            return len((await http.send(Task(url))).body)
+
+        ways: dict[str, Fetch] = {"aiohttp": by_aiohttp, "ours": by_ours, "pyreqwest": by_pyreqwest}
         for name, fetch in ways.items():
             await fetch_all(fetch, url, number // 10)
             best = min([await fetch_all(fetch, url, number) for _ in range(ROUNDS)])

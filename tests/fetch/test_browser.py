@@ -5,10 +5,10 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from fake_browser import below, is_browser, is_driver, is_tab
 
 from sanderling.clock import SystemClock
 from sanderling.fetch.attempts import Fetcher
@@ -86,20 +86,7 @@ class Tab:
     @property
     def pids(self) -> list[int]:
         """The browser and all its processes."""
-        return _below(os.getpid())
-
-
-def _below(parent: int) -> list[int]:
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return [each for child in map(int, children) for each in (child, *_below(child))]
-
-
-def _is(pid: int, *words: str) -> bool:
-    try:
-        line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return False
-    return all((word in line) if not word.startswith("!") else (word[1:] not in line) for word in words)
+        return below(os.getpid())
 
 
 @pytest.fixture(scope="module")
@@ -321,19 +308,7 @@ class Killing(Web):
         return await super().admit(task)
 
 
-def _is_tab(pid: int) -> bool:
-    return _is(pid, "--type=renderer")
-
-
-def _is_browser(pid: int) -> bool:
-    return _is(pid, "--remote-debugging-pipe", "!--type=")
-
-
-def _is_driver(pid: int) -> bool:
-    return _is(pid, "run-driver")
-
-
-@pytest.mark.parametrize("which", [_is_tab, _is_browser, _is_driver])
+@pytest.mark.parametrize("which", [is_tab, is_browser, is_driver])
 def test_what_dies_costs_the_page_that_was_in_it(tab: Tab, which: Callable[[int], bool]) -> None:
     asking = page(SHOW + "fetch('/x').then(r => r.text()).then(show)")
     killing = Killing(which, tab)
@@ -347,12 +322,12 @@ def test_what_dies_costs_the_page_that_was_in_it(tab: Tab, which: Callable[[int]
 
 
 def test_a_browser_is_replaced_after_so_many_pages(tab: Tab) -> None:
-    before = list(filter(_is_browser, tab.pids))
+    before = list(filter(is_browser, tab.pids))
 
     for _ in range(2):
         tab.show(page(""), pages=1)
 
-    after = list(filter(_is_browser, tab.pids))
+    after = list(filter(is_browser, tab.pids))
     assert len(after) == 1
     assert after != before
 

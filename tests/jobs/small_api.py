@@ -9,11 +9,13 @@ from random import Random
 from typing import Any, TypeVar
 
 from sanderling import Job
-from sanderling.engine.rules import EngineRules
+from sanderling.crawls.kept import Keep
 from sanderling.fetch.attempts import Sends
+from sanderling.fetch.render import Renderer
 from sanderling.fetch.transport import Transport
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.report import JobFacts, report_run
+from sanderling.jobs.rules import JobRules
 from sanderling.jobs.run import JobRun, hosts_of
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
@@ -103,23 +105,25 @@ def run(
     of: Sends,
     *,
     arguments: Mapping[str, Any] | None = None,
-    rules: EngineRules | None = None,
+    rules: JobRules | None = None,
     stop_after: float | None = None,
     wanted: Mapping[float, Control] | None = None,
     rps: float = 10.0,
     retry: bool = False,
+    keep: Keep | None = None,
+    renderer: Renderer | None = None,
 ) -> Ran:
     """Run a job to its end under virtual time."""
 
     async def main() -> Ran:
         clock, hosts = LoopClock(1_800_000_000.0), hosts_of(job)
-        with JobFolder.open(folder, job, job.arguments_with(arguments or {}), hosts, clock.wall()) as opened:
+        with JobFolder.open(folder, job, job.arguments_with(arguments or {}), hosts, clock.wall(), keep) as opened:
             if retry:
                 opened.ledger.reopen(End.FAILED)
             pace = PaceRules(initial_rps=rps, max_rps=rps)
             limiter = Limiter(LimiterRules(pace=pace), clock=clock, rng=Random(1))
-            transport = Transport(of, limiter, Memory(2**30))
-            one = JobRun(opened, transport, inline, rules=rules or EngineRules(), clock=clock)
+            transport = Transport(of, limiter, Memory(2**30), renderer=renderer)
+            one = JobRun(opened, transport, inline, rules=rules or JobRules(), clock=clock)
             for after, control in (wanted or {}).items():
                 asyncio.get_running_loop().call_later(after, one.control, control)
             if stop_after is not None:

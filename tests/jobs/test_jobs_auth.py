@@ -11,7 +11,7 @@ from scripted_server import ScriptedServer, Step, answer
 from small_api import API, Api, run
 from small_api import answer as reply
 
-from sanderling import HostSettings, Job, JobReply, Reply, Request, Task, run_job
+from sanderling import HostSettings, Job, JobReply, Page, Reply, Request, Task, run_job
 from sanderling.apis.auth import Auth
 from sanderling.jobs import Answers, ApiKey, Basic, Bearer, FormLogin, Login, NextUrl, OAuth2
 from sanderling.jobs.job import JobError
@@ -38,7 +38,9 @@ def make_job(server: ScriptedServer, auth: Auth | None) -> Job:
 
 
 def written(folder: Path, *, but: str = "") -> str:
-    return "".join(path.read_bytes().decode("latin-1") for path in folder.iterdir() if path.name != but)
+    return "".join(
+        path.read_bytes().decode("latin-1") for path in folder.rglob("*") if path.is_file() and path.name != but
+    )
 
 
 def test_a_token_is_renewed_on_the_way_and_its_refresh_token_outlives_the_run(tmp_path: Path) -> None:
@@ -194,6 +196,40 @@ def test_a_job_logs_in_by_a_form_and_its_cookies_outlive_the_run(tmp_path: Path)
     ]
     assert not any(secret in written(tmp_path / "out", but="cookies.json") for secret in SECRETS)
     assert "hunter2" not in (tmp_path / "out" / "cookies.json").read_text()
+
+
+def test_a_job_logs_in_by_what_is_set_for_its_host_though_robots_txt_is_against_the_form(tmp_path: Path) -> None:
+    """A page job, whose session is over in the middle: the redirect to the form is followed, and it logs in anew."""
+    form = b"<form method=post><input name=user><input name=password></form>"
+    entered = answer(302, Location="/in", Set_Cookie="sid=1; Path=/")
+    script: dict[str, list[bytes | list[Step]]] = {
+        "/robots.txt": [answer(200, b"User-agent: *\nDisallow: /login")],
+        "/login": [answer(200, form), entered, answer(200, form), answer(200, form), entered],
+        "/in": [answer(200, b"Log out")],
+        "/a": [answer(200, b"<h1>a</h1><a href=/b>b</a>", Content_Type="text/html")],
+        "/b": [answer(302, Location="/login"), answer(200, b"<h1>b</h1>", Content_Type="text/html")],
+    }
+
+    async def main() -> tuple[list[str], list[str]]:
+        async with ScriptedServer(script) as server:
+            job = Job("pages", start=server.url("/a"))
+
+            @job.page("/*")
+            def read(page: Page) -> object:
+                return [{"title": page.css("h1").text}, *page.follow_all("a")]
+
+            login = FormLogin(server.url("/login"), {"user": "me", "password": "hunter2"}, success="Log out")
+            hosts = {f"127.0.0.1:{server.port}": HostSettings(login=login)}
+            result = await run_job(job, tmp_path / "out", private=True, hosts=hosts, keep="warc")
+            assert result.complete
+            titles = [json.loads(line)["title"] for line in result.records.read_text().splitlines()]
+            return titles, [f"{request.method} {request.path}" for request in server.requests]
+
+    titles, asked = asyncio.run(asyncio.wait_for(main(), 30))
+
+    assert titles == ["a", "b"]
+    assert asked.count("POST /login") == 2
+    assert not any(secret in written(tmp_path / "out", but="cookies.json") for secret in SECRETS)
 
 
 def test_what_is_set_for_a_host_goes_with_its_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

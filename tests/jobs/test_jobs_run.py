@@ -8,9 +8,9 @@ import pytest
 from small_api import API, Api, answer, api, run
 
 from sanderling import Job, JobReply, Reply, Request, Task
-from sanderling.engine.rules import EngineRules
 from sanderling.jobs import Answers, Bearer, Cursor, NextUrl
 from sanderling.jobs.job import JobError
+from sanderling.jobs.rules import JobRules
 from sanderling.jobs.watchdog import Stuck, read_stuck, write_stuck
 from sanderling.stores.control_file import Control
 from sanderling.stores.durable import FolderError
@@ -129,7 +129,7 @@ def test_higher_priorities_come_first_and_equal_ones_as_they_were_found(tmp_path
     paths = ["/list", "/more", *(f"/{kind}/{each}" for kind in ("low", "plain", "high") for each in range(300))]
     world = api({path: {} for path in paths})
     stopped = run(job, tmp_path / "out", world, rps=200, stop_after=2.0)
-    run(job, tmp_path / "out", world, rules=EngineRules(per_host=1), rps=200)
+    run(job, tmp_path / "out", world, rules=JobRules(per_host=1), rps=200)
 
     assert not stopped.complete
     assert sorted(world.urls) == sorted(f"{API}{path}" for path in paths)

@@ -9,12 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from sanderling.crawls.kept import Keep
 from sanderling.engine.handover import HandOver
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from small_web import crawl, lines, page, reply, web
 
+from sanderling.crawls.archive import PageArchive, segments
 from sanderling.formats.cdxj import find_captures
 from sanderling.formats.warc import WarcRecord, read_message, read_records
-from sanderling.pages.archive import PageArchive, segments
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.verify import verify
 from sanderling.stores.durable import FolderError

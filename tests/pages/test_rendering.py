@@ -5,11 +5,11 @@ import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from command_line import called
+from fake_browser import EMPTY, FakeBrowser, rendered
 from small_web import Web, page, reply, web
 
 from sanderling import extras
@@ -30,35 +30,6 @@ from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 
 A, B = "http://a.example", "http://b.example"
-EMPTY = b'<html><body><noscript>Please enable JavaScript.</noscript><div id="root"></div><script src=/app.js></script>'
-Make = Callable[[Reply, PageNetwork], Any]
-
-
-class FakeBrowser:
-    """Makes of each page what it is told to make of it."""
-
-    def __init__(self, make: Make, rules: RenderRules) -> None:
-        self.rules = rules
-        self.rendered: list[str] = []
-        self._make = make
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing is open."""
-
-    async def render(self, reply: Reply, network: PageNetwork) -> RenderedPage:
-        self.rendered.append(reply.url)
-        made: RenderedPage = await self._make(reply, network)
-        return made
-
-
-def rendered(source: Reply, body: bytes, **more: Any) -> RenderedPage:  # noqa: ANN401 - of RenderedPage
-    made = Reply(source.status, (("Content-Type", "text/html; charset=utf-8"),), body, source.url, 0.1)
-    return RenderedPage(made, **{"requests": 2, "blocked": 3, **more})
 
 
 def shell() -> Reply:

@@ -10,11 +10,11 @@ from command_line import Done, called, rows
 from small_web import crawl
 from test_archive import A, site
 
+from sanderling.crawls.archive import segments
+from sanderling.crawls.kept import Keep
 from sanderling.crawls.stored_replies import StoredReplies
 from sanderling.fetch.guard import Refused
 from sanderling.formats.warc import SAME, make_record
-from sanderling.pages.archive import segments
-from sanderling.pages.folder import Keep
 from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
 from sanderling.testing import run_virtual

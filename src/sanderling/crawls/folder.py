@@ -7,6 +7,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import msgspec
 
+from sanderling.crawls.kept import KeptReplies, KeptReply
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
@@ -23,6 +24,7 @@ class LedgerFolder(Generic[L]):
     """A folder that one run holds alone, from its opening to the end of its `with` block."""
 
     rows: RowsFile  # opened by the subclass, once it knows that they reach the watermark
+    kept: KeptReplies | None = None  # answers as they came, where that is wanted
 
     def __init__(self, path: Path, lock: Lock, ledger: L) -> None:
         self.path = path
@@ -50,16 +52,22 @@ class LedgerFolder(Generic[L]):
         again: Sequence[RetryUrl] = (),
         notes: Sequence[HostNote] = (),
         requests: int | None = None,
+        kept: Sequence[KeptReply] = (),
     ) -> Mapping[Any, int]:
-        """Keep what became of some items and what was found, all or nothing; how many new ones wait.
+        """Keep what became of some items, what was found and some answers, all or nothing; how many new ones wait.
 
         `requests` is how many were sent in all runs, where that is counted.
         """
         with plainly(self.path):
             try:
+                if self.kept is not None:
+                    self.ledger.kept = self.kept.write(kept)
                 new = self.write(ended, found, again, requests)
             except BaseException:
                 self.rows.cut(self.ledger.meta.watermark)
+                if self.kept is not None:
+                    self.kept.cut(self.ledger.meta.kept)
+                    self.ledger.kept = self.ledger.meta.kept
                 raise
             self.ledger.note_hosts(notes)
         return new
@@ -85,6 +93,8 @@ class LedgerFolder(Generic[L]):
 
     def __exit__(self, *_: object) -> None:
         self.rows.close()
+        if self.kept is not None:
+            self.kept.close()
         self.ledger.close()
         self._lock.release()
 

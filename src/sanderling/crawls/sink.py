@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sanderling.crawls.folder import LedgerFolder
+from sanderling.crawls.kept import KeptReply
 from sanderling.crawls.session import CrawlSession
 from sanderling.engine.handover import HandOver
 from sanderling.executor import Executor
 from sanderling.stores.cookie_file import save_cookies
 from sanderling.stores.frontier_rows import End, Ended, HostNote, RetryUrl
 
-Note = Ended | RetryUrl | HostNote
+Note = Ended | RetryUrl | HostNote | KeptReply
 
 
 class LedgerSink:
@@ -50,7 +51,8 @@ class LedgerSink:
         if self._session is not None and (cookies := self._session.changes()) is not None:
             # Before the ledger: what a reply that is noted there was asked with must not be lost.
             await self._executor(save_cookies, self._folder.path, cookies)
-        return await self._executor(self._folder.commit, done, found, list(again.values()), notes, checkpoint)
+        kept = [each for each in ended if isinstance(each, KeptReply)]
+        return await self._executor(self._folder.commit, done, found, list(again.values()), notes, checkpoint, kept)
 
     async def _hand(self, done: Sequence[Ended]) -> bool:
         """Whether nobody comes after us, or whoever does has all of it."""

@@ -5,13 +5,16 @@ A file that was cut is read as far as it is whole, and `problems` says where tha
 """
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
+from urllib.parse import unquote_plus, urlsplit, urlunsplit
 
 import msgspec
 
+from sanderling.crawls.kept import FILE as KEPT
 from sanderling.fetch.decode import Body
 from sanderling.fetch.guard import Refused
 from sanderling.fetch.http import Http
@@ -28,6 +31,9 @@ from sanderling.stores.durable import FolderError, plainly
 from sanderling.task import Headers, Reply, Task
 
 ROWS, WARCS = "pages.jsonl", "warc"
+# What says nothing of a page: an answer that is kept beside one of these counts.
+FAILURES = frozenset({401, 407, 408, 425, 429, *range(500, 600)})
+_FAILED = re.compile(rb"HTTP/\S+ (?:401|407|408|425|429|5\d\d)\b")
 MOST = 256 * 2**20  # bytes of a body, packed and unpacked
 OFFSET = 48  # bits of a position that say the byte; those above say the file
 
@@ -85,6 +91,8 @@ class StoredReplies(Http):
     async def send(self, task: Task) -> Reply:
         """What was kept. Raises Refused for what was not."""
         url = task.url.partition("#")[0]
+        if task.secrets:  # what was kept is without them
+            url = _without(url, task.secrets)
         if url.endswith("/robots.txt"):
             return Reply(404, (), b"", task.url, 0.0)  # who sends nothing needs no leave
         found = self._find(url) if task.method == "GET" else None
@@ -97,14 +105,12 @@ class StoredReplies(Http):
     def _look_through(self, file: _KeptFile) -> None:
         number = (len(self._files) - 1) << OFFSET
         if file.root is not None:
-            for offset, row in _rows(file.path):
-                if row.warc_file is not None or row.body_path is not None or row.moved_to is not None:
-                    self._places[_key(row.url)] = number | offset
-                if row.warc_type == "response":
-                    self._places[_key(row.warc_digest)] = number | offset
+            self._look_through_rows(file.path, number)
             return
         try:
             for record in read_records(file.path):
+                if record.kind == "response" and _FAILED.match(record.block):
+                    continue
                 key, names = _key(record.url), record.headers.get("warc-refers-to-target-uri", record.url)
                 # What has not changed since an earlier capture of the same URL is that capture.
                 if record.kind in ("response", "resource") or (
@@ -115,6 +121,15 @@ class StoredReplies(Http):
                     self._places[_key(digest)] = number | record.offset
         except WarcError as error:
             self.problems.append(str(error))
+
+    def _look_through_rows(self, path: Path, number: int) -> None:
+        for offset, row in _rows(path):
+            if row.status in FAILURES:
+                continue
+            if row.warc_file is not None or row.body_path is not None or row.moved_to is not None:
+                self._places[_key(row.url)] = number | offset
+            if row.warc_type == "response":
+                self._places[_key(row.warc_digest)] = number | offset
 
     def _find(self, key: str, hops: int = 3) -> tuple[int, Headers, bytes] | None:
         """Status, headers and body of what is kept under a URL or a digest."""
@@ -134,7 +149,7 @@ class StoredReplies(Http):
         if row.warc_file is not None:
             return self._answer(read_record(root / WARCS / row.warc_file, row.warc_offset), hops)
         typed = () if row.content_type is None else (("Content-Type", row.content_type),)
-        if row.body_path is not None:
+        if row.body_path is not None and row.moved_to is None:
             return row.status, typed, (root / row.body_path).read_bytes()
         return row.status, (*typed, ("Location", row.moved_to or "")), b""
 
@@ -161,10 +176,12 @@ def _files_of(path: Path) -> Iterator[_KeptFile]:
         raise FolderError(f"there is no file or folder {path}")
     if path.is_file():
         yield _KeptFile(path)
-    elif (path / ROWS).exists():
+    elif any((path / name).exists() for name in (ROWS, KEPT)):
         root = path.parent.parent if path.parent.name == "earlier" else path
-        yield from (_KeptFile(each, root) for each in sorted(path.glob(f"earlier/*/{ROWS}")))
-        yield _KeptFile(path / ROWS, root)
+        folders = (*sorted(path.glob("earlier/*")), path)
+        # Those of a URL that failed come before the row of what it said at last.
+        kept = (each / name for each in folders for name in (KEPT, ROWS))
+        yield from (_KeptFile(each, root) for each in kept if each.exists())
     else:
         yield from (_KeptFile(each) for each in sorted(path.rglob("*")) if each.name.endswith(SUFFIXES))
 
@@ -184,6 +201,13 @@ def _row_at(path: Path, offset: int) -> StoredRow:
     with path.open("rb") as file:
         file.seek(offset)
         return msgspec.json.decode(file.readline(), type=StoredRow)
+
+
+def _without(url: str, names: Collection[str]) -> str:
+    """The address without parameters of these names, which are in lower case."""
+    parts = urlsplit(url)
+    rest = [pair for pair in parts.query.split("&") if unquote_plus(pair.partition("=")[0]).lower() not in names]
+    return urlunsplit(parts._replace(query="&".join(rest)))
 
 
 def _key(text: str) -> int:

@@ -4,6 +4,7 @@ Reads beside a crawl that is running, up to the watermark it finds first, and ch
 run ends (failed.jsonl) is compared if the last one did. A byte of memory for each item, and one row at a time.
 """
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from sanderling.crawls.archive import check_archive
 from sanderling.crawls.folder import FAILED
+from sanderling.crawls.kept import FILE as KEPT
+from sanderling.crawls.kept import KeptRow
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta
@@ -29,6 +33,7 @@ class CrawlProof:
     counts: dict[End, int] = field(default_factory=lambda: dict.fromkeys(End, 0))
     rows: int = 0
     bodies: int = 0  # documents that are kept as files
+    kept: int = 0  # answers that are kept as they came
     finished: bool = False
     problems: list[str] = field(default_factory=list)  # the first hundred
     wrong: int = 0  # how many problems there are in all
@@ -186,6 +191,30 @@ def inspect(ledger: Path, proof: CrawlProof, look: Callable[[LedgerInspection], 
     except FolderError as error:
         proof.say(str(error))
     return proof
+
+
+def check_bodies(root: Path, proof: CrawlProof) -> None:
+    """Each file holds what its name says, whoever speaks of it."""
+    for path in (root / "bodies").glob("[0-9a-f][0-9a-f]/[0-9a-f]*"):
+        proof.bodies += 1
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != path.name.partition(".")[0]:
+            proof.say(f"{path.relative_to(root)}: its content has sha256 {digest}, expected its name")
+
+
+def check_kept(folder: Path, found: LedgerInspection) -> None:
+    """Each line of kept.jsonl that the ledger vouches for leads to an answer that is there, whole and once."""
+    path, proof = folder / KEPT, found.proof
+    found.check_size(path, found.meta.kept)
+    length = min(found.meta.kept, size_of(path))
+    for where, line in numbered(path, length):
+        row = msgspec.json.decode(line, type=KeptRow)
+        proof.kept += 1
+        if row.body_path is not None and not (folder / row.body_path).is_file():
+            proof.say(f"{where}: {row.body_path} is not there")
+    check_bodies(folder, proof)
+    check_archive(folder, 1, path, length, proof.say)
 
 
 def numbered(path: Path, length: int) -> Iterator[tuple[str, bytes]]:

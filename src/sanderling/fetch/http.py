@@ -3,9 +3,7 @@
 No redirects and no retries here: each of those is a request of its own and needs leave of its own (`attempts`).
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from importlib.metadata import version
 from math import inf
@@ -13,15 +11,16 @@ from types import TracebackType
 from typing import Self
 
 import aiohttp
-from yarl import URL
 
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import moves
+from sanderling.fetch.deadlines import Deadline, Deadlines
 from sanderling.fetch.decode import ACCEPTED, Body, Receiver
+from sanderling.fetch.digest import DigestSessions
 from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
 from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
 from sanderling.fetch.names import GuardedResolver
-from sanderling.fetch.protocol import read_leniently
+from sanderling.fetch.wire import HttpWire, WireAnswer, target_of
 from sanderling.limit.memory import Memory
 from sanderling.task import Reply, Task
 
@@ -78,7 +77,9 @@ class Http:
         self._rules = rules or HttpRules()
         self._guard = guard or GuardRules()
         self._clock = clock or SystemClock()
-        self._session: aiohttp.ClientSession | None = None
+        self._deadlines = Deadlines(self._clock, self._rules.total)
+        self._wire: HttpWire | None = None
+        self._digests = DigestSessions()
 
     async def __aenter__(self) -> Self:
         rules = self._rules
@@ -89,29 +90,21 @@ class Http:
             limit_per_host=rules.connections_per_host,
             ttl_dns_cache=rules.dns_kept,
         )
-        read_leniently(connector)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": rules.user_agent, "Accept-Encoding": ACCEPTED},
-            auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=rules.connect, sock_read=None),
-        )
-        # It would send a GET again by itself when a connection is cut: a request that nobody gave leave for.
-        self._session._retry_connection = False  # noqa: SLF001 - there is no public way; a test sees to it
+        headers = (("User-Agent", rules.user_agent), ("Accept-Encoding", ACCEPTED))
+        self._wire = HttpWire(connector, headers, rules.connect)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        if self._wire is not None:
+            await self._wire.close()
             await self._names.close()  # which aiohttp leaves to whoever made it
-            self._session = None
+            self._wire = None
 
     async def send(self, task: Task) -> Reply:
         """The reply to `task`, redirects included as they are. Raises what `classify.of_error` understands."""
-        if self._session is None:
+        if self._wire is None:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
         check_url(task.url, self._guard)
         traffic = self._rules.hosts.of(task.host)
@@ -120,105 +113,56 @@ class Http:
         elif self._rules.hosts.proxies and not self._guard.private and self._rules.hosts.is_proxy(task.host):
             raise Refused("a proxy is not asked for pages: its address was not checked")
         if self._memory is not None:
-            self._memory.release(
-                task.holder or task.url
-            )  # of an answer that nobody was given: this asks for it once more
-        started = self._clock.now()
-        async with _Phases(self._rules, self._clock, task.wait or inf) as phases:
-            phases.begin("first byte", min(self._rules.connect + self._rules.first_byte, task.wait or inf))
-            response = await self._session.request(
-                task.method,
-                URL(task.url, encoded=True),
-                headers=task.headers if traffic is NOTHING else traffic.headers_for(task),
-                data=task.body,
-                allow_redirects=False,
-                proxy=traffic.proxy,
-            )
-            latency = self._clock.now() - started
-            async with response:
-                body = await self._read(response, phases, task)
+            # What an answer holds that nobody was given: this asks for it once more.
+            self._memory.release(task.holder or task.url)
+        headers = task.headers if traffic is NOTHING else traffic.headers_for(task)
+        session, used = None, ""
+        if traffic.digest is not None and traffic.may_tell(task):
+            session = self._digests.of(task.host, traffic.digest)
+            line, used = session.prove(task.method, target_of(task.url))
+            headers = (*headers, ("Authorization", line)) if line else headers
+        wait = min(self._rules.connect + self._rules.first_byte, task.wait or inf)
+        with self._deadlines.begin("first byte", wait) as deadline:
+            answer = await self._wire.ask(task, headers, traffic.proxy)
+            latency = self._clock.now() - deadline.started
+            try:
+                body = await self._read(answer, deadline, task)
+            except BaseException:
+                answer.connection.close()
+                if self._memory is not None:
+                    self._memory.release(task.holder or task.url)
+                raise
         # With a proxy, it is the proxy that knows.
-        address = "" if traffic.proxy else self._names.address(response.url.raw_host or "")
-        sent = traffic.without_secrets(response.request_info.headers.items(), task)
-        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address, sent)
+        address = "" if traffic.proxy else self._names.address(answer.host)
+        sent = traffic.without_secrets(answer.sent, task)
+        challenged = session is not None and session.learn(answer.status, answer.headers, used)
+        reply = Reply(answer.status, answer.headers, body, task.url, latency, address, sent, challenged)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
             self._memory.release(task.holder or task.url)
         return reply
 
-    async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases", task: Task) -> bytes:
-        rules, encoding = self._rules, response.headers.get("Content-Encoding")
-        try:
-            body: Receiver | None = None
-            if task.receive is not None:
-                body = task.receive(response.status, tuple(response.headers.items()))
-            if body is None:
-                body = Body(encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=task.most)
-            while not body.full:
-                phases.begin("idle", min(rules.idle, task.wait or inf))
-                piece = await response.content.readany()
-                if not piece:
-                    return body.finish()
-                await self._take(piece, body, phases, task)
-                if response.content.at_eof():  # the usual case: all of it has come
-                    return body.finish()
-            response.close()  # the rest would have to be read before another request could use the connection
-            return body.finish()
-        except BaseException:
-            if self._memory is not None:
-                self._memory.release(task.holder or task.url)
-            raise
+    async def _read(self, answer: WireAnswer, deadline: Deadline, task: Task) -> bytes:
+        rules, idle = self._rules, min(self._rules.idle, task.wait or inf)
+        body: Receiver | None = None
+        if task.receive is not None:
+            body = task.receive(answer.status, answer.headers)
+        if body is None:
+            body = Body(answer.encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=task.most)
+        while not body.full:
+            deadline.allow("idle", idle)
+            piece = await answer.body.readany()
+            if not piece:
+                return body.finish()
+            await self._take(piece, body, deadline, task)
+            if answer.body.at_eof():  # the usual case: all of it has come
+                return body.finish()
+        answer.connection.close()  # the rest would have to be read before another request could use the connection
+        return body.finish()
 
-    async def _take(self, piece: bytes, body: Receiver, phases: "_Phases", task: Task) -> None:
+    async def _take(self, piece: bytes, body: Receiver, deadline: Deadline, task: Task) -> None:
         if self._memory is None:
             body.add(piece)
             return
         for size in body.steps(piece):
-            await phases.without(self._memory.hold(task.holder or task.url, size))
-
-
-class _Phases:
-    """One timer for all the time limits of an exchange; its error says which of them it was.
-
-    Moving a timer costs more than anything else here, and hardly any exchange ever needs one: so the limit that counts
-    is a number, and a timer looks at it no later than the shortest of the limits could run out.
-    """
-
-    def __init__(self, rules: HttpRules, clock: Clock, wait: float) -> None:
-        self._clock = clock
-        self._step = min(rules.connect + rules.first_byte, rules.idle, wait)
-        self._phase, self._end = "total", clock.now() + rules.total
-        self._due = self._end
-        self._timer = asyncio.timeout(None)
-
-    async def __aenter__(self) -> Self:
-        await self._timer.__aenter__()
-        self._watch = self._clock.call_later(min(self._step, self._end - self._clock.now()), self._look)
-        return self
-
-    def begin(self, phase: str, seconds: float) -> None:
-        """Give what follows so many seconds, but never more than are left of the total."""
-        due = self._clock.now() + seconds
-        self._phase, self._due = (phase, due) if due < self._end else ("total", self._end)
-
-    async def without(self, waiting: Awaitable[None]) -> None:
-        """Let what it is we who wait for take no time, of the total either."""
-        since, self._due = self._clock.now(), inf
-        await waiting
-        self._end += self._clock.now() - since
-
-    def _look(self) -> None:
-        left = self._due - self._clock.now()
-        if left > 0:
-            self._watch = self._clock.call_later(min(self._step, left), self._look)
-        else:
-            self._timer.reschedule(0)  # which is past on the loop's clock, so it runs out now
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._watch.cancel()
-        try:
-            await self._timer.__aexit__(kind, error, trace)
-        except TimeoutError as expired:
-            raise TimeoutError(self._phase) from expired
+            await deadline.without(self._memory.hold(task.holder or task.url, size))

@@ -113,8 +113,8 @@ class Renderer(AbstractAsyncContextManager["Renderer"], Protocol):
         """What the scripts of a page make of it. Raises RenderError."""
 
 
-def find_browser(named: str = "") -> str:
-    """The program of a browser. Raises RenderError if there is none."""
+def find_browser(named: str = "", use: str = USE) -> str:
+    """The program of a browser, for this use. Raises RenderError if there is none."""
     if named:
         if found := shutil.which(named):
             return found
@@ -122,15 +122,16 @@ def find_browser(named: str = "") -> str:
     found = next(filter(None, map(shutil.which, (*PROGRAMS, *APPLICATIONS))), None)
     if found is None:
         raise RenderError(
-            f"{USE} needs Chromium or Chrome, and none is on the PATH: apt install chromium, brew install chromium,"
+            f"{use} needs Chromium or Chrome, and none is on the PATH: apt install chromium, brew install chromium,"
             " or name it with --browser PATH"
         )
     return found
 
 
-def make_renderer(rules: RenderRules, clock: Clock) -> Renderer:
-    """A browser. Raises RenderError, with what to install, if nothing can be rendered here."""
+def make_renderer(rules: RenderRules, clock: Clock, use: str = USE) -> Renderer:
+    """A browser, for this use. Raises RenderError, with what to install, if nothing can be rendered here."""
     if not have("playwright"):
-        raise RenderError(missing("playwright", USE))
-    made: Renderer = load("sanderling.fetch.browser", USE).BrowserRenderer(rules, find_browser(rules.browser), clock)
+        raise RenderError(missing("playwright", use))
+    program = find_browser(rules.browser, use)
+    made: Renderer = load("sanderling.fetch.browser", use).BrowserRenderer(rules, program, clock)
     return made

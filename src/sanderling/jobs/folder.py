@@ -8,16 +8,24 @@ from typing import Any, Self
 
 import msgspec
 
+from sanderling.crawls.archive import FOLDER as WARCS
+from sanderling.crawls.archive import write_index
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
+from sanderling.crawls.kept import FILE as KEPT
+from sanderling.crawls.kept import Keep, KeptReplies, write_bodies
+from sanderling.fetch.attempts import LeavingOut, Sends
+from sanderling.jobs.files import FRONTIER, JOB, RECORDS
+from sanderling.jobs.forget import go_on, is_forgotten
 from sanderling.jobs.job import Job
+from sanderling.pages.forget import ForgottenUrls
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
+from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier, Waiting
 from sanderling.stores.frontier_rows import RetryUrl
 from sanderling.stores.rows_file import RowsFile, reaches
 
-RECORDS, FRONTIER, JOB = "records.jsonl", "frontier.db", "job.json"
 FORMAT = 1  # of job.json
 
 
@@ -41,9 +49,11 @@ class JobPlan(msgspec.Struct, frozen=True):
 class JobFolder(LedgerFolder[RequestFrontier]):
     """A folder that one run holds alone, from `open` to the end of its `with` block."""
 
-    def __init__(self, path: Path, lock: Lock, ledger: RequestFrontier, job: Job) -> None:
+    def __init__(self, path: Path, lock: Lock, ledger: RequestFrontier, job: Job, keep: Keep | None = None) -> None:
         super().__init__(path, lock, ledger)
         self.job = job
+        self.keep = keep
+        self._forgotten = ForgottenUrls(Forgotten.of(path))
         self.arguments = plan_of(ledger.meta, path / FRONTIER, JobPlan).arguments
         watermark = ledger.meta.watermark
         if not reaches(path / RECORDS, watermark):
@@ -53,13 +63,33 @@ class JobFolder(LedgerFolder[RequestFrontier]):
                 " or changed. Restore it from a copy, or begin anew in another folder."
             )
         self.rows = RowsFile(path / RECORDS, watermark)
+        if keep is not None or ledger.meta.kept:
+            self.kept = self._open_kept()
+
+    def _open_kept(self) -> KeptReplies:
+        self.ledger.note(kept=self.ledger.meta.kept)  # which ledgers of earlier releases do not have
+        try:
+            archive = self.keep == "warc" or (self.path / WARCS).exists()
+            return KeptReplies(self.path, self.ledger.meta.kept, archive=archive)
+        except BaseException:
+            self.rows.close()
+            raise
 
     @classmethod
-    def open(cls, path: Path, job: Job, arguments: Mapping[str, Any], hosts: Sequence[str], wall: float) -> Self:
-        """Begin a run of `job`, or go on with it. FolderError says why not."""
+    def open(
+        cls,
+        path: Path,
+        job: Job,
+        arguments: Mapping[str, Any],
+        hosts: Sequence[str],
+        wall: float,
+        keep: Keep | None = None,
+    ) -> Self:
+        """Begin a run of `job`, or go on with it; answers are kept as they came if you say how. Raises FolderError."""
         plan = JobPlan(job.name, dict(arguments))
 
         def open_ledger() -> RequestFrontier:
+            go_on(path)
             _make(path, plan, wall)
             ledger = RequestFrontier(path / FRONTIER, job.readers)
             try:
@@ -74,7 +104,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         with plainly(path):
             check_empty(path, FRONTIER)
             path.mkdir(parents=True, exist_ok=True)
-            return cls.hold(path, open_ledger, job)
+            return cls.hold(path, open_ledger, job, keep)
 
     def write(
         self,
@@ -83,7 +113,13 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         again: Sequence[RetryUrl],
         requests: int | None,
     ) -> Waiting:
-        """Write records, then the ledger with their number and checksum."""
+        """Write screenshots and records, then the ledger with their number and checksum."""
+        if self._forgotten:
+            found, ended = (
+                self._without_forgotten(found),
+                [msgspec.structs.replace(each, found=tuple(self._without_forgotten(each.found))) for each in ended],
+            )
+        write_bodies(self.path, [each.body for each in ended if each.body is not None])
         meta = self.ledger.meta
         records, checksum = [record for each in ended for record in each.records], meta.checksum
         for piece in chain.from_iterable((record, b"\n") for record in records):
@@ -92,11 +128,22 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         progress = JobProgress(self.rows.append(records), meta.records + len(records), checksum, sent)
         return self.ledger.commit_requests(ended, found, progress, again)
 
+    def before(self, http: Sends) -> Sends:
+        """A client that asks for nothing that the folder has forgotten, wherever a redirect leads."""
+        if not self._forgotten:
+            return http
+        return LeavingOut(http, lambda task: "it was forgotten" if is_forgotten(self._forgotten, task.url) else "")
+
+    def _without_forgotten(self, found: Sequence[FoundRequest]) -> list[FoundRequest]:
+        return [each for each in found if not is_forgotten(self._forgotten, each.url)]
+
     # By position, since that is how a thread is handed its work.
     def finish(self, wall: float, complete: bool) -> None:  # noqa: FBT001
         """End the run: list what failed, and if all is decided call the job finished."""
         with plainly(self.path):
             self.list_failures(failed_line(each, read=reader) for each, reader in self.ledger.failed_requests())
+            if self.kept is not None and self.kept.has_archive:
+                write_index(self.path, 1, self.path / KEPT, self.kept.length)
             self.ledger.note(closed=True, finished=complete, ended=wall)
 
 

@@ -14,7 +14,7 @@ from sanderling.ids import host_of
 from sanderling.jobs import json_values
 from sanderling.jobs.calls import CallWatch, Mistake, UserFunction
 from sanderling.jobs.job import Job
-from sanderling.jobs.page import Page
+from sanderling.jobs.page import Page, PageRender
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import Request, StoredRequest, key_of, own_key, pack, resolve
 from sanderling.outcome import Code, Outcome
@@ -53,6 +53,7 @@ class JobFunctions:
             if reader.record is not None
         }
         self.dropped = job.drop
+        self.renders = job.renders
         self._patterns = job.patterns
         self._hosts = hosts
         self._key = None if job.key is None else UserFunction(job.key, watch)
@@ -79,7 +80,7 @@ class JobFunctions:
                 raise Mistake(f"{function.name} returned {type(said).__name__}, expected {wanted}")
         return outcome
 
-    def reply_for(self, reader: str, raw: Reply, request: Request) -> JobReply:
+    def reply_for(self, reader: str, raw: Reply, request: Request, rendered: PageRender | None = None) -> JobReply:
         """What a reader is given: a page if it reads pages. Raises Mistake for one that its pattern does not fit."""
         pattern = self._patterns.get(reader)
         if pattern is None:
@@ -87,7 +88,7 @@ class JobFunctions:
         captures = pattern.match(request.url)
         if captures is None and pattern.names:
             raise Mistake(f"{reader} reads {pattern.text}, which does not fit {request.url[:200]}")
-        return Page(raw, request, self.arguments, captures)
+        return Page(raw, request, self.arguments, captures, rendered)
 
     def reader_of(self, url: str, reader: str) -> str | None:
         """Who reads an address that `reader` has named: of pages the function that it fits, if there is one."""

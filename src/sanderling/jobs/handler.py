@@ -6,22 +6,27 @@ from functools import partial
 
 from sanderling.apis.credentials import Answered
 from sanderling.clock import Clock
+from sanderling.crawls.session import Logins
 from sanderling.engine.ports import Settled
 from sanderling.fetch.attempts import Fetched, Fetcher, Read, Sends
 from sanderling.fetch.guard import Refused
+from sanderling.fetch.render import RenderedPage, RenderError
 from sanderling.jobs.calls import Mistake
 from sanderling.jobs.functions import Collected, JobFunctions
+from sanderling.jobs.page import PageRender
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import MOST_PRIORITY, Request, StoredRequest, unpack
 from sanderling.jobs.source import JobBudget, Understood, out_of_scope
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
+from sanderling.pages.extract import extract
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
+from sanderling.pages.rendering import PageRendering, needs_scripts
 from sanderling.pages.urls import origin_of
 from sanderling.stores.frontier_requests import QueuedRequest
-from sanderling.stores.frontier_rows import End
+from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End
 from sanderling.task import Blame, Reply, Task
 
 # What a reply is understood as: what a reader made of it, why not, or rules of robots.txt.
@@ -31,8 +36,8 @@ Result = Understood | Outcome | End | RobotsAnswer
 class ScopedSender:
     """A client that sends to the hosts of a job and to no other, wherever a redirect leads; it counts requests.
 
-    With `permissions`, a redirect is followed where robots.txt allows it. `strays` has the holders of tasks that led
-    elsewhere, and what becomes of them.
+    With `permissions`, a redirect is followed where robots.txt allows it, and to what is `open`: a page to log in on.
+    `strays` has the holders of tasks that led elsewhere, and what becomes of them.
     """
 
     def __init__(self, http: Sends, hosts: frozenset[str], budget: JobBudget, permissions: Permissions | None) -> None:
@@ -40,6 +45,7 @@ class ScopedSender:
         self._hosts = hosts
         self._budget = budget
         self.permissions = permissions
+        self.open: Callable[[str], bool] = lambda _: False
         self.strays: dict[str, End] = {}
 
     async def send(self, task: Task) -> Reply:
@@ -47,7 +53,7 @@ class ScopedSender:
         if task.host not in self._hosts:
             self.strays[task.holder] = End.LEFT_OUT
             raise Refused(out_of_scope(task.host, self._hosts))
-        if self.permissions is not None and task.holder:
+        if self.permissions is not None and task.holder and not self.open(task.url):
             rules = self.permissions.known(origin_of(task.url))
             if rules is None:  # only a redirect leads to where they are not known
                 rules = await self.permissions.look_up(origin_of(task.url))
@@ -65,13 +71,14 @@ class JobHandler:
 
     def __init__(
         self,
-        fetcher: Fetcher,
+        fetcher: Fetcher | Logins,
         within: ScopedSender,
         functions: JobFunctions,
         memory: Memory,
         clock: Clock,
         stop: Callable[[], None],
     ) -> None:
+        self.rendering: PageRendering | None = None
         self._permissions = within.permissions
         self._strays = within.strays
         self._stop = stop  # called where nothing can be asked: a token was denied
@@ -130,8 +137,7 @@ class JobHandler:
             if fetched.reply is None or not fetched.outcome.ok:
                 return Settled(fetched.outcome)
             self._reading.add(work.id)
-            understood = await self._understand(key, work, request, stored, fetched.reply)
-            return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
+            return await self._read(key, work, request, stored, fetched)
         finally:
             self._reading.discard(work.id)
             self._strays.pop(str(work.id), None)
@@ -166,11 +172,37 @@ class JobHandler:
         except Mistake as mistake:
             return Outcome(Code.PARSE_ERROR, outcome.status, str(mistake))
 
-    async def _understand(
-        self, key: str, work: QueuedRequest, request: Request, stored: StoredRequest, raw: Reply
-    ) -> Understood | Outcome:
+    async def _read(
+        self, key: str, work: QueuedRequest, request: Request, stored: StoredRequest, fetched: Fetched | Answered
+    ) -> Settled[Understood | Outcome | End | RobotsAnswer]:
+        """Have a good answer rendered, if need be, and read."""
+        assert fetched.reply is not None  # noqa: S101 - it is good
+        made, size = await self._render(work, fetched.reply), len(fetched.reply.body)
+        if isinstance(made, Outcome):
+            return Settled(made, size=size, flawed=True)
+        return Settled(fetched.outcome, await self._understand(key, work, request, stored, made), size=size)
+
+    async def _render(self, work: QueuedRequest, reply: Reply) -> Reply | RenderedPage | Outcome:
+        """What a browser makes of the page, if its function wants that; or why nothing."""
+        wanted = self._functions.renders.get(work.reader, False)
+        if self.rendering is None or not wanted or not self.rendering.renders(reply):
+            return reply
+        if wanted == "empty":
+            text = extract(reply.body, content_type=reply.header("Content-Type") or "", url=reply.url).text
+            if not needs_scripts(text, reply.body):
+                return reply
         try:
-            reply = self._functions.reply_for(work.reader, raw, request)
+            return await self.rendering.render(reply)
+        except RenderError as error:
+            # The host has answered, so it is the page that has failed, or the browser: it is tried again like others.
+            return Outcome(Code.INTERNAL_ERROR, reply.status, str(error)[:200])
+
+    async def _understand(
+        self, key: str, work: QueuedRequest, request: Request, stored: StoredRequest, made: Reply | RenderedPage
+    ) -> Understood | Outcome:
+        raw, rendered, picture = (made, None, None) if isinstance(made, Reply) else _rendered(work, made)
+        try:
+            reply = self._functions.reply_for(work.reader, raw, request, rendered)
         except Mistake as mistake:
             return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
         collected = Collected(self._functions, work, raw.url)
@@ -182,4 +214,13 @@ class JobHandler:
         except Mistake as mistake:
             return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
         pages = () if following is None else (following,)
-        return Understood(tuple(collected.records), (*collected.found, *pages))
+        return Understood(tuple(collected.records), (*collected.found, *pages), picture)
+
+
+def _rendered(work: QueuedRequest, made: RenderedPage) -> tuple[Reply, PageRender, BodyFile | None]:
+    """The page, what its function is told of how it was made, and its picture."""
+    picture = None
+    if made.screenshot is not None:
+        picture = BodyFile.of(made.screenshot, ".png", f"{SCREENSHOTS}/{work.id}.png")
+    path = None if picture is None else picture.path
+    return made.reply, PageRender(made.requests, made.blocked, made.onward, made.cut, path), picture

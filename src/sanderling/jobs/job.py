@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -21,6 +21,7 @@ from sanderling.outcome import Code, Outcome
 
 Start = str | Request | Iterable[str | Request] | Callable[[Mapping[str, Any]], Any]
 Argument = str | int | float | bool
+Render = bool | Literal["empty"]  # in a browser: never, always, or what is empty without scripts
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -33,11 +34,12 @@ class JobError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A function that reads replies, the type that its records must have, and which pages it reads."""
+    """A function that reads replies, the type that its records must have, which pages it reads, and in what."""
 
     function: Callable[..., Any]
     record: Any = None
     pattern: UrlPattern | None = None
+    render: Render = False
 
 
 class JobOptions(TypedDict, total=False):
@@ -110,14 +112,24 @@ class Job:
     def read(self, function: F | None = None, /, *, record: Any = None) -> F | Callable[[F], F]:
         """Add a reader: it is given a reply, and yields or returns records and further requests."""
         if function is None:
-            return lambda given: self._add_reader(given, record)
-        return self._add_reader(function, record)
+            return lambda given: self._add_reader(given, Reader(given, record))
+        return self._add_reader(function, Reader(function, record))
 
-    def page(self, pattern: str, /, *, record: Any = None) -> Callable[[F], F]:  # noqa: ANN401 - a type
+    def page(
+        self,
+        pattern: str,
+        /,
+        *,
+        record: Any = None,  # noqa: ANN401 - a type
+        render: Render = False,
+    ) -> Callable[[F], F]:
         """Add a page function: it is given each `Page` whose address fits, and yields records, links and requests.
 
-        A job with page functions obeys robots.txt.
+        A job with page functions obeys robots.txt. With `render`, its pages are opened in a browser; "empty": those
+        that are empty without scripts.
         """
+        if render not in (True, False, "empty"):
+            raise JobError(f'{self.name}: render of {pattern} is {render!r:.60}, expected True, False or "empty"')
         try:
             found = UrlPattern(pattern)
         except (ValueError, TypeError, AttributeError) as error:
@@ -135,22 +147,27 @@ class Job:
             def read_page(page: Page) -> Any:  # noqa: ANN401 - whatever it returns
                 return function(page, **page.captures)
 
-            self._add_reader(read_page, record, found)
+            self._add_reader(read_page, Reader(read_page, record, found, render))
             return function
 
         return add
 
-    def _add_reader(self, function: F, record: Any, pattern: UrlPattern | None = None) -> F:  # noqa: ANN401 - a type
+    def _add_reader(self, function: F, reader: Reader) -> F:
         name = function.__name__
         if name in self.readers:
             raise JobError(f"{self.name} has two readers called {name}, expected one name for each")
-        self.readers[name] = Reader(function, record, pattern)
+        self.readers[name] = reader
         return function
 
     @property
     def patterns(self) -> dict[str, UrlPattern]:
         """The page functions by name, with the pages that each reads; the first that fits a page is its own."""
         return {name: reader.pattern for name, reader in self.readers.items() if reader.pattern is not None}
+
+    @property
+    def renders(self) -> dict[str, Render]:
+        """The page functions whose pages are opened in a browser."""
+        return {name: reader.render for name, reader in self.readers.items() if reader.render}
 
     def each(self, function: F) -> F:
         """Add a function that is given each record: it changes it, returns another one, or returns `job.drop`."""

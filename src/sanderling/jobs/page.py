@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,14 +17,34 @@ from sanderling.task import Reply
 _OTHER_SCHEME = re.compile(r"\s*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class PageRender:
+    """How a page was rendered in a browser."""
+
+    requests: int  # that were sent for it
+    blocked: int  # that were not
+    onward: str | None = None  # where a script, or a refresh, wanted to go
+    cut: str = ""  # why it was not waited for any longer
+    screenshot: str | None = None  # the file of its picture, from the folder of the job
+
+
 class Page(JobReply):
-    """A page; `captures` has what stands in its address for the names in the pattern."""
+    """A page; `captures` has what stands in its address for the names in the pattern.
+
+    `rendered` says how a browser has made it; None for a page as it came.
+    """
 
     def __init__(
-        self, raw: Reply, request: Request, args: Mapping[str, Any], captures: Mapping[str, str] | None = None
+        self,
+        raw: Reply,
+        request: Request,
+        args: Mapping[str, Any],
+        captures: Mapping[str, str] | None = None,
+        rendered: PageRender | None = None,
     ) -> None:
         super().__init__(raw, request, args)
         self.captures = captures or {}
+        self.rendered = rendered
 
     def css(self, selector: str) -> Elements:
         """What a CSS selector finds; `a::text` and `a::attr(href)` find texts. Raises ValueError."""

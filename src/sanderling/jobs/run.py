@@ -5,14 +5,14 @@ from dataclasses import replace
 from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
+from sanderling.crawls.kept import KeepingSender
 from sanderling.crawls.run import FrontierRun
-from sanderling.crawls.session import CrawlSession
+from sanderling.crawls.session import CrawlSession, Logins
 from sanderling.crawls.sink import LedgerSink
 from sanderling.crawls.source import LedgerWriter
 from sanderling.crawls.stored_replies import StoredReplies
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
-from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
@@ -26,12 +26,14 @@ from sanderling.jobs.handler import JobHandler, Result, ScopedSender
 from sanderling.jobs.hosts import JobHost
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.request import Request
+from sanderling.jobs.rules import JobRules
 from sanderling.jobs.source import JobBudget, JobSource, ended
 from sanderling.jobs.watchdog import read_stuck, write_stuck
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions
+from sanderling.pages.rendering import PageRendering
 from sanderling.pages.robots import LONGEST_DELAY
 from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
 from sanderling.stores.frontier_rows import End
@@ -52,7 +54,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         transport: Transport[Sends],
         executor: Executor,
         *,
-        rules: EngineRules,
+        rules: JobRules,
         clock: Clock,
         watch: CallWatch | None = None,
     ) -> None:
@@ -74,20 +76,29 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
         if obeys:
             rules = replace(rules, longest_pace=max(rules.longest_pace, LONGEST_DELAY))
+        asks = folder.before(transport.http)
+        if folder.keep is not None:
+            clean = str if self._credentials is None else self._credentials.clean
+            asks = KeepingSender(asks, folder.keep, writer.add, clock, clean)
         # Wherever robots.txt is: a redirect of it is followed, and it is no request of the job's budget.
-        follower = Fetcher(session.sender(transport.http), limiter, clock=clock, job=job.name, retry=False)
+        follower = Fetcher(session.sender(asks), limiter, clock=clock, job=job.name, retry=False)
         permissions = Permissions(follower, ledger, executor, memory, clock, ROBOTS_HELD)
         source = JobSource(writer, loader, self._budget, permissions, limiter, rules)
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login | FormLogin) else set()
+        logins = rules.logins + ((job.auth,) if isinstance(job.auth, FormLogin) else ())
         obeyed = permissions if obeys else None
-        within = ScopedSender(transport.http, scope | tokens, self._budget, obeyed)
+        within = ScopedSender(asks, scope | tokens | {each.host for each in logins}, self._budget, obeyed)
+        within.open = lambda url: any(each.is_page(url) for each in logins)
         http = session.sender(within)
         # Each try is one request: when the next is due, the engine says.
         if transport.cache is None:
             fetcher = Fetcher(http, limiter, clock=clock, job=job.name, retry=False)
         else:
             fetcher = CachingFetcher(http, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
-        handler = JobHandler(fetcher, within, self.functions, memory, clock, self.stop)
+        self._logins = Logins(rules.hosts, fetcher, follower, memory, clock, self.stop)
+        handler = JobHandler(self._logins, within, self.functions, memory, clock, self.stop)
+        if transport.renderer is not None:
+            handler.rendering = PageRendering(transport.renderer, follower, limiter, permissions, memory)
         engine: Engine[JobHost, QueuedRequest | RobotsWork, Result] = Engine(
             source, handler, writer, limiter, clock, rules
         )
@@ -96,7 +107,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
     async def run(self) -> bool:
         """Ask until nothing waits, the budget is spent, or it was stopped; whether all is decided.
 
-        Raises JobError if the job cannot say where to begin, or is not let in.
+        Raises JobError if the job cannot say where to begin, or is not let in, and LoginError if a host is not.
         """
         ledger = self.folder.ledger
         self._heed_stuck()
@@ -109,6 +120,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         finally:
             if self._credentials is not None:
                 await self._credentials.close()
+            await self._logins.close()
         if self._credentials is not None and (why := self._credentials.denied):
             raise JobError(f"auth of {self.job.name}: {why}. Nothing is lost: put the secret right and run again.")
         return not self.source.waiting

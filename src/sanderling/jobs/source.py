@@ -17,7 +17,7 @@ from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.robots_source import RobotsSource
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest
-from sanderling.stores.frontier_rows import End
+from sanderling.stores.frontier_rows import BodyFile, End
 
 REQUEST = 400  # bytes of memory that a request takes up until it is written, beside its data
 
@@ -27,6 +27,7 @@ class Understood(NamedTuple):
 
     records: tuple[bytes, ...]
     found: tuple[FoundRequest, ...]
+    screenshot: BodyFile | None = None
 
 
 @dataclass(slots=True)
@@ -113,8 +114,10 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
         self.budget.records += len(read.records)
         self.add(
             host,
-            ended(work, outcome, End.FETCHED, records=read.records, found=read.found),
-            sum(map(len, read.records)) + sum(REQUEST + len(each.data or b"") for each in read.found),
+            ended(work, outcome, End.FETCHED, records=read.records, found=read.found, body=read.screenshot),
+            sum(map(len, read.records))
+            + sum(REQUEST + len(each.data or b"") for each in read.found)
+            + (0 if read.screenshot is None else len(read.screenshot.data)),
         )
 
     def unfetched(self, queued: QueuedRequest, outcome: Outcome, end: End, requests: int) -> EndedRequest:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sanderling.clock import SystemClock
+from sanderling.crawls.kept import Keep
 from sanderling.crawls.run import http_rules, run_to_end
 from sanderling.crawls.session import HostPatterns, caps_of, host_table
 from sanderling.engine.handover import HandOver
@@ -14,7 +15,7 @@ from sanderling.fetch.render import RenderRules, make_renderer
 from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.output import PAGES
 from sanderling.pages.report import report_crawl
 from sanderling.pages.rules import CrawlRules

@@ -17,7 +17,8 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from sanderling.pages.kinds import ContentKind, kind_of, suffix_of
+from sanderling.crawls.kept import suffix_of
+from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.stores.durable import plainly, sync_data, write_new
 from sanderling.stores.frontier_rows import BodyFile
 from sanderling.task import Headers, Reply

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import msgspec
 
+from sanderling.crawls.archive import PageArchive, write_index
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
+from sanderling.crawls.kept import Keep
 from sanderling.ids import host_of
 from sanderling.outcome import Code
 from sanderling.pages import earlier, forget, parquet
-from sanderling.pages.archive import PageArchive, write_index
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.forget import ForgottenUrls
 from sanderling.pages.output import PAGES, PageRows, whole_rows
@@ -29,8 +30,6 @@ from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.frontier_visits import VisitedFrontier
 from sanderling.stores.rows_file import reaches
-
-Keep = Literal["html", "warc"]
 
 
 class CrawlPlan(msgspec.Struct, frozen=True, omit_defaults=True):

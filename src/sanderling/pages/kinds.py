@@ -1,6 +1,5 @@
 """What a body is: HTML, JSON, text or something else. Servers say, and are not always right."""
 
-import mimetypes
 import re
 from enum import Enum
 
@@ -56,12 +55,6 @@ def kind_of(content_type: str | None, body: bytes) -> ContentKind:
     if declared is ContentKind.HTML and _JSON_START.match(start):
         return ContentKind.JSON
     return declared
-
-
-def suffix_of(content_type: str | None) -> str:
-    """How the name of a file of this type ends."""
-    media = (content_type or "").partition(";")[0].strip().lower()
-    return mimetypes.guess_extension(media) or ".bin"
 
 
 def _kind_of_media(media: str) -> ContentKind:

@@ -1,13 +1,13 @@
 """The rows of a crawl, pages.jsonl, and the documents that are kept as files beside them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from sanderling.pages.archive import ArchiveMark, PageArchive
-from sanderling.stores.durable import sync_folder, write_new
-from sanderling.stores.frontier_rows import KEPT, BodyFile, End, Ended
+from sanderling.crawls.archive import ArchiveMark, PageArchive
+from sanderling.crawls.kept import write_bodies
+from sanderling.stores.frontier_rows import KEPT, End, Ended
 from sanderling.stores.rows_file import RowsFile
 
 PAGES = "pages.jsonl"
@@ -32,7 +32,7 @@ class PageRows(RowsFile):
     def write(self, ended: Sequence[Ended]) -> int:
         """Keep bodies and rows; when this returns they are on disk, and the rows end at the byte it returns."""
         bodies = (body for each in ended for body in (each.body, each.raw) if body is not None)
-        self._write_bodies(bodies)
+        write_bodies(self._folder, bodies)
         if self.archive is None:
             return self.append(each.row for each in ended if each.row is not None)
         self._before = self.length, self.archive.mark
@@ -49,26 +49,6 @@ class PageRows(RowsFile):
         super().close()
         if self.archive is not None:
             self.archive.close()
-
-    def _write_bodies(self, bodies: Iterable[BodyFile]) -> None:
-        """A body that is there under the name of its content is there whole: it got that when all of it was on disk."""
-        folders: set[Path] = set()
-        for body in bodies:
-            path, source = self._folder / body.path, Path(body.source)
-            size = source.stat().st_size if body.source else len(body.data)
-            if body.name or not (path.exists() and path.stat().st_size == size):
-                if not path.parent.exists():
-                    path.parent.mkdir(parents=True)
-                    folders |= {self._folder, path.parent.parent}
-                if body.source:
-                    source.replace(path)  # all of it is on disk
-                else:
-                    write_new(path, [body.data])
-                folders.add(path.parent)
-            elif body.source:
-                source.unlink()
-        for folder in folders:
-            sync_folder(folder)
 
 
 def whole_rows(path: Path, ends: bytearray, versions: dict[int, int] | None = None) -> int:

@@ -3,21 +3,20 @@
 import re
 import zlib
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urljoin
 
 import msgspec
 
+from sanderling.crawls.archive import with_fields
+from sanderling.crawls.kept import Keep, suffix_of, when
 from sanderling.fetch.attempts import moves
 from sanderling.fetch.render import RenderedPage
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
-from sanderling.pages.archive import with_fields
 from sanderling.pages.extract import READ_RULES, ReadRules, extract
 from sanderling.pages.files import StoredFile
-from sanderling.pages.folder import Keep
-from sanderling.pages.kinds import ContentKind, kind_of, suffix_of
+from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.pages.robots import NOINDEX, directives
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
@@ -221,7 +220,7 @@ def _row(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> Page
         outcome=outcome.code,
         status=outcome.status,
         depth=queued.depth,
-        fetched_at=datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        fetched_at=when(wall),
         detail=outcome.detail,
         seconds=round(reply.latency, 4),
         bytes=len(reply.body),

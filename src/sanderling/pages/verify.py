@@ -1,14 +1,13 @@
 """Prove that a crawl lost nothing and kept nothing twice: ledger, rows, bodies and derived files against each other."""
 
-import hashlib
 import re
 from pathlib import Path
 
+from sanderling.crawls.archive import check_archive
 from sanderling.crawls.folder import plan_of
-from sanderling.crawls.verify import ComparedRow, CrawlProof, LedgerInspection, inspect, size_of
+from sanderling.crawls.verify import ComparedRow, CrawlProof, LedgerInspection, check_bodies, inspect, size_of
 from sanderling.extras import load
 from sanderling.pages import parquet
-from sanderling.pages.archive import check_archive
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.folder import CrawlPlan
 from sanderling.pages.output import PAGES
@@ -45,7 +44,7 @@ def verify(folder: Path) -> CrawlProof:
         proof.rows = found.check_rows(
             folder / PAGES, found.meta.watermark, KEPT, found.differs, check_path, versions(found.db)
         )
-        _check_bodies(root, proof)
+        check_bodies(root, proof)
         if plan_of(found.meta, folder / LEDGER, CrawlPlan).keep == "warc":
             length = min(found.meta.watermark, size_of(folder / PAGES))
             check_archive(root, found.meta.crawl, folder / PAGES, length, proof.say)
@@ -55,16 +54,6 @@ def verify(folder: Path) -> CrawlProof:
             proof.unproven.append("failed.jsonl and Parquet: they are made when a run ends, and the last one has not")
 
     return inspect(folder / LEDGER, proof, look)
-
-
-def _check_bodies(root: Path, proof: CrawlProof) -> None:
-    """Each file holds what its name says, whoever speaks of it."""
-    for path in (root / "bodies").glob("[0-9a-f][0-9a-f]/[0-9a-f]*"):
-        proof.bodies += 1
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != path.name.partition(".")[0]:
-            proof.say(f"{path.relative_to(root)}: its content has sha256 {digest}, expected its name")
 
 
 def _check_parquet(folder: Path, failed: int, proof: CrawlProof) -> None:

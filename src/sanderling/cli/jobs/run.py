@@ -16,6 +16,7 @@ from sanderling.cli import loop as event_loop
 from sanderling.cli.client import make_transport
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
+from sanderling.cli.config.file import hosts_in_force
 from sanderling.cli.flags import Patient
 from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
@@ -24,18 +25,21 @@ from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
+from sanderling.crawls.kept import Keep
 from sanderling.crawls.run import http_rules
+from sanderling.crawls.session import LoginError
 from sanderling.crawls.stored_replies import StoredReplies
-from sanderling.engine.rules import EngineRules
 from sanderling.executor import in_threads
 from sanderling.fetch.cache import Cache
 from sanderling.fetch.http import Http
+from sanderling.fetch.render import RenderError, RenderRules, make_renderer
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.report import JobFacts, report_run
+from sanderling.jobs.rules import JobRules
 from sanderling.jobs.run import JobRun, hosts_of
-from sanderling.jobs.running import BODIES, MOST_DECODED, MOST_RAW, RPS
+from sanderling.jobs.running import BODIES, MOST_DECODED, MOST_RAW, RENDERS, RPS
 from sanderling.jobs.watchdog import LONGEST, Watchdog
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
@@ -60,14 +64,31 @@ class JobNetwork(Patient):
     from_: Annotated[Path | None, Parameter(name="--from")] = None
     """Read pages that were kept, and send nothing: a WARC file, a folder of them, or that of a crawl with --keep."""
 
+    screenshots: Annotated[bool, Parameter(negative=())] = False
+    """Keep what rendered pages looked like, as screenshots/ID.png."""
+
+    browser: str = ""
+    """The browser's program for rendered pages, if it is not a Chromium or Chrome on the PATH."""
+
     def most_of(self, job: Job) -> float:
         """Requests a second to each host of a job at most; by default what it says."""
         return self.most(job.rps or RPS)
 
     def transport(self, job: Job) -> Transport[Http]:
         """The client and the limiter that go with the job and the flags. Raises CommandError."""
-        if self.from_ is not None:
-            return self._stored(self.from_)
+        made = self._asking(job) if self.from_ is None else self._stored(self.from_)
+        if not job.renders:
+            if self.screenshots or self.browser:
+                said = f"--screenshots and --browser are for rendered pages, and {job.name} renders none"
+                raise CommandError(f"{said}; expected {RENDERS}", code=2)
+            return made
+        rules = RenderRules(screenshots=self.screenshots, browser=self.browser)
+        try:
+            return replace(made, renderer=make_renderer(rules, SystemClock(), RENDERS))
+        except RenderError as error:
+            raise CommandError(str(error), code=2) from None
+
+    def _asking(self, job: Job) -> Transport[Http]:
         most = self.most_of(job)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace))
         rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
@@ -117,6 +138,10 @@ def run(  # noqa: PLR0913 - a flag each
         ),
     ] = None,
     retry: Annotated[bool, Parameter(negative=(), help="Ask again for what failed, too.")] = False,
+    keep: Annotated[
+        Keep | None,
+        Parameter(help="Keep answers as they came, too: html in files of bodies/, warc in archives of warc/."),
+    ] = None,
     json: SummaryAsJson = False,
     asking: JobNetwork = USUAL,
     options: Bounded = BOUNDED,
@@ -131,14 +156,16 @@ def run(  # noqa: PLR0913 - a flag each
         return
     if out is None:
         raise CommandError(f"no folder is given; expected --out DIR, as in: {again('run', file, '--out', job.name)}", 2)
-    flags = [each for pair in set for each in ("--set", pair)]
+    if keep is not None and asking.from_ is not None:
+        raise CommandError("--from reads what is kept already, so there is nothing to --keep; expected one of them", 2)
+    flags = [each for pair in set for each in ("--set", pair)] + ([] if keep is None else ["--keep", keep])
     transport = asking.transport(job)
-    with open_folder(out, job, given) as folder:
+    with open_folder(out, job, given, keep) as folder:
         if retry:
             folder.ledger.reopen(End.FAILED)
         go_on = again("run", file, "--out", out, *flags, asking, options)
         screen = fitting(json=json)
-        with event_loop.explain_end(go_on, (FolderError, JobError)):
+        with event_loop.explain_end(go_on, (FolderError, JobError, LoginError, RenderError)):
             ran = event_loop.run(run_folder(folder, transport, asking, options, screen))
         once_more = again("run", file, "--out", out, *flags, "--retry", asking, options)
         summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, retry=once_more)
@@ -157,12 +184,12 @@ def exit_with(summary: JobSummary, *, stopped: bool) -> None:
 
 
 @contextmanager
-def open_folder(out: Path, job: Job, given: Mapping[str, str]) -> Iterator[JobFolder]:
+def open_folder(out: Path, job: Job, given: Mapping[str, str], keep: Keep | None = None) -> Iterator[JobFolder]:
     """The folder, for as long as it is worked in; a CommandError if it is not one to work in."""
     try:
         hosts = hosts_of(job)
         job.first_reader  # noqa: B018 - raises if there is none
-        folder = JobFolder.open(out, job, job.arguments_with(given), hosts, SystemClock().wall())
+        folder = JobFolder.open(out, job, job.arguments_with(given), hosts, SystemClock().wall(), keep)
     except (FolderError, JobError) as error:
         raise CommandError(str(error), code=2) from None
     with folder:
@@ -176,7 +203,11 @@ async def run_folder(
     clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
         executor = in_threads(thread)
-        rules = EngineRules(per_host=connections_for(asking.most_of(folder.job)), patience=asking.patience)
+        rules = JobRules(
+            per_host=connections_for(asking.most_of(folder.job)),
+            patience=asking.patience,
+            hosts=hosts_in_force.get() or {},
+        )
         job_run = JobRun(folder, transport, executor, rules=rules, clock=clock, watch=dog)
         started = clock.now()
 

@@ -13,7 +13,9 @@ from sanderling.cli.jobs.run import JobNetwork, exit_with, open_folder, run_fold
 from sanderling.cli.jobs.summary import JobSummary, summarise
 from sanderling.cli.options import Options
 from sanderling.cli.screen import Silent
-from sanderling.jobs.folder import RECORDS
+from sanderling.crawls.session import LoginError
+from sanderling.fetch.render import RenderError
+from sanderling.jobs.files import RECORDS
 from sanderling.jobs.job import Job, JobError
 from sanderling.stores.durable import FolderError
 from sanderling.words import count, printable
@@ -45,7 +47,7 @@ def show_sample(  # noqa: PLR0913 - what the command was given
     sampled.max_requests = min(job.max_requests or sys.maxsize, most)
     transport = asking.transport(sampled)
     with TemporaryDirectory(prefix="sanderling-try-") as folder, open_folder(Path(folder), sampled, given) as held:
-        with event_loop.explain_end("", (FolderError, JobError)):
+        with event_loop.explain_end("", (FolderError, JobError, LoginError, RenderError)):
             ran = event_loop.run(run_folder(held, transport, asking, options, Silent()))
         summary = summarise(held, ran.last, complete=ran.complete)
         with (held.path / RECORDS).open(encoding="utf-8") as lines:

@@ -37,6 +37,7 @@ def _as_json(folder: Path, proof: CrawlProof) -> dict[str, object]:
         "out": str(folder),
         "finished": proof.finished,
         "records": proof.rows,
+        "kept": proof.kept,
         "counts": {end.name.lower(): proof.counts[end] for end in ENDS},
         "wrong": proof.wrong,
         "problems": proof.problems,
@@ -45,7 +46,8 @@ def _as_json(folder: Path, proof: CrawlProof) -> dict[str, object]:
 
 def _words(folder: Path, proof: CrawlProof) -> Iterator[str]:
     known = sum(proof.counts.values())
-    yield f"{folder}: {count(known, 'request')}, {count(proof.rows, 'record')}"
+    kept = f", {count(proof.kept, 'answer')} kept" if proof.kept else ""
+    yield f"{folder}: {count(known, 'request')}, {count(proof.rows, 'record')}{kept}"
     yield ""
     for end in ENDS:
         if proof.counts[end]:

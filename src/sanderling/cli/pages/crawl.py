@@ -28,6 +28,7 @@ from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.times import read_age
 from sanderling.clock import Clock, SystemClock
+from sanderling.crawls.kept import Keep
 from sanderling.crawls.run import http_rules
 from sanderling.crawls.session import LoginError
 from sanderling.engine.handover import HandOverError
@@ -43,7 +44,7 @@ from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.extract import READ_RULES, ReadRules
 from sanderling.pages.files import FileRules
-from sanderling.pages.folder import CrawlFolder, CrawlPlan, Keep
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
 from sanderling.pages.report import PagesFacts, report_crawl

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,7 +22,6 @@ from sanderling.formats import warc
 from sanderling.formats.cdxj import CdxEntry, cdx_line, find_captures, stamp
 from sanderling.redact import is_secret
 from sanderling.stores.durable import FolderError, sync_data, sync_folder, write_new, write_pieces
-from sanderling.stores.frontier_rows import Ended
 from sanderling.stores.rows_file import read_rows
 from sanderling.task import Headers, Reply
 
@@ -65,6 +64,22 @@ class ArchiveMark(NamedTuple):
     serial: int = 0
     name: str = ""
     size: int = 0
+
+
+class Archivable(Protocol):
+    """A row, and the answer that it is of."""
+
+    @property
+    def url(self) -> str:
+        """What was asked for."""
+
+    @property
+    def row(self) -> bytes | None:
+        """Its line, without the line break, if it is kept."""
+
+    @property
+    def reply(self) -> Reply | None:
+        """What came back, if that is to be archived."""
 
 
 class EarlierCapture(NamedTuple):
@@ -111,7 +126,7 @@ class PageArchive:
                 break
         return mark
 
-    def append(self, ended: Sequence[Ended]) -> list[bytes]:
+    def append(self, ended: Sequence[Archivable]) -> list[bytes]:
         """Keep what was fetched; when this returns it is on disk. The rows, each with the place of its capture."""
         before = self.mark
         try:
@@ -122,7 +137,7 @@ class PageArchive:
             raise
         return rows
 
-    def _row(self, ended: Ended) -> bytes:
+    def _row(self, ended: Archivable) -> bytes:
         row = ended.row or b""
         if ended.reply is None:
             return row
@@ -134,7 +149,7 @@ class PageArchive:
         self._add(request + response)
         return with_fields(row, WarcPlace(self.mark.name, offset, len(response), kind, digest))
 
-    def _records(self, ended: Ended, reply: Reply, date: str) -> tuple[bytes, bytes, str, str]:
+    def _records(self, ended: Archivable, reply: Reply, date: str) -> tuple[bytes, bytes, str, str]:
         """Request and response, packed; the type of the latter and the digest of its payload."""
         name, about = warc.new_id(), [("WARC-Target-URI", reply.url)]
         if reply.address:
