@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from sanderling.ids import host_of
-from sanderling.stores import frontier_file
+from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import PAGES, End
@@ -34,6 +34,7 @@ class ForgettingFrontier(Frontier):
         self.meta = meta
         self._hosts.clear()
         with plainly(self._path):
+            self.hosts_known = frontier_reading.count_hosts(self._db)
             # Pages that were split or freed earlier, when nothing was overwritten, still hold what stood there.
             self._db.execute("VACUUM")
         return gone
@@ -52,7 +53,7 @@ class ForgettingFrontier(Frontier):
             tally[End(end), codes[code]] -= 1
         waiting = Counter({host: -sum(row[2] == End.WAITING for row in meant)})
         fetched = Counter({host: -sum(End(row[2]) in PAGES for row in meant)})
-        frontier_file.shift_hosts(self._db, waiting, fetched)
+        frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
         ranked = (
             "DELETE FROM ranked WHERE host = ? AND priority = (SELECT priority FROM request WHERE id = ?) AND id = ?"
         )

@@ -117,7 +117,7 @@ class VisitedFrontier(ForgettingFrontier):
                 tally[End(row[6]), row[7] or ""] -= 1
                 waiting[row[8]] += 1
                 fetched[row[8]] -= End(row[6]) in PAGES
-            frontier_file.shift_hosts(self._db, waiting, fetched)
+            frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
             tally[End.WAITING, ""] += len(found)
         return [DueVisit(QueuedUrl(*row[:6]), End(row[6])) for row in found]
 
