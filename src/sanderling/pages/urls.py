@@ -199,7 +199,7 @@ def _page(base: str) -> _Page:
     return _Page(scheme, f"{scheme}://{host}", f"/{path}", f"/{path}"[: path.rfind("/") + 2], query)
 
 
-def _respelled(url: str, base: str | None, most: int) -> str:
+def _respelled(url: str, base: str | None, most: int = LONGEST) -> str:
     """The long way, right for every URL."""
     if len(url) > LONGEST_INPUT:
         raise UrlError(f"URL {_shown(url)} has {len(url):,} characters; expected at most {LONGEST:,}")
