@@ -127,7 +127,7 @@ class _Stack:
             if entry.name in wanted and not entry.kind:
                 if certain:
                     return level
-                if not self.walled(level, walls):
+                if not any(each.kind or each.name in walls for each in self.all[level + 1 :]):
                     entry.name = ""
                 self.freeze()
                 return -1
@@ -137,9 +137,6 @@ class _Stack:
                 self.freeze()
                 return -1
         return -1
-
-    def walled(self, level: int, walls: frozenset[str]) -> bool:
-        return any(each.kind or each.name in walls for each in self.all[level + 1 :])
 
     def close(self, wanted: frozenset[str], walls: frozenset[str]) -> None:
         if (level := self.find(wanted, walls)) >= 0:
