@@ -101,7 +101,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
 NO_ANSWER = "the connection was closed without an answer"
 NO_STATUS = "what came does not begin as an HTTP answer does"
-THREE = "the body ended after 3 of the 100 bytes that Content-Length says"
+THREE = "the body is shorter than its Content-Length: 3 of 100 bytes came"
 MOVED = b"HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\nLocation: "
 
 
@@ -113,12 +113,20 @@ MOVED = b"HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\nLocati
         pytest.param(sends(HEAD), Code.CONNECTION_RESET, NO_ANSWER, id="half a head"),
         pytest.param(sends(HEAD + b"\r\nabc"), Code.TRUNCATED, THREE, id="half a body"),
         pytest.param(sends(HEAD + b"\r\nabc", reset=True), Code.TRUNCATED, THREE, id="half, then reset"),
-        pytest.param(sends(CHUNKED + b"\r\n5\r\nab"), Code.TRUNCATED, "the connection was closed within a chunk of the body", id="half a chunk"),
+        pytest.param(
+            sends(CHUNKED + b"\r\n5\r\nab"),
+            Code.TRUNCATED,
+            "the connection was closed within a chunk of the body",
+            id="half a chunk",
+        ),
         pytest.param(sends(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), Code.INVALID_RESPONSE, NO_STATUS, id="not HTTP"),
         pytest.param(sends(b"HTTP/1.1 99 X\r\n\r\n"), Code.INVALID_RESPONSE, NO_STATUS, id="no status"),
         pytest.param(sends(CHUNKED + b"\r\nzz\r\nab"), Code.INVALID_RESPONSE, "what came is no HTTP", id="not chunks"),
         pytest.param(
-            sends(HEAD + b"A: " + b"x" * 20_000 + b"\r\n\r\n"), Code.TOO_LARGE, "a header line is longer than we take", id="long header"
+            sends(HEAD + b"A: " + b"x" * 20_000 + b"\r\n\r\n"),
+            Code.TOO_LARGE,
+            "a header line is longer than we take",
+            id="long header",
         ),
         pytest.param(
             sends(HEAD + b"Content-Encoding: gzip\r\n\r\n" + b"?" * 100),

@@ -231,13 +231,14 @@ def _timeout(links: list[BaseException]) -> str:
 # What others' exceptions found, where their own words could hold what was asked or what came.
 WORDS: tuple[tuple[type[Exception], str], ...] = (
     (http_exceptions.LineTooLong, "a header line is longer than we take"),
-    (http_exceptions.ContentLengthError, "the body ended before its Content-Length"),
+    (http_exceptions.ContentLengthError, "the body is shorter than its Content-Length"),
     (http_exceptions.TransferEncodingError, "the connection was closed within a chunk of the body"),
     (http_exceptions.ContentEncodingError, "the body does not unpack"),
     (http_exceptions.BadStatusLine, "what came does not begin as an HTTP answer does"),
     (http_exceptions.HttpProcessingError, "what came is no HTTP"),
     (aiohttp.ServerDisconnectedError, "the connection was closed without an answer"),
     (aiohttp.ClientPayloadError, "the body broke off"),
+    (aiohttp.ClientHttpProxyError, "the proxy did not reach the host"),
     (aiohttp.ClientProxyConnectionError, "the proxy cannot be reached"),
     (aiohttp.InvalidURL, "what it leads to is no URL"),
     (EOFError, "the body broke off"),
@@ -251,17 +252,15 @@ def _words(link: BaseException) -> str:
     match link:
         case Refused() | TooLarge() | BadEncoding() | NotHttp() | RedirectLoop() | HostError():
             return str(link)  # our own words
-        case http_exceptions.ContentLengthError() if counts := _COUNTS.search(str(link)):
-            return f"the body ended after {int(counts[1]):,} of the {int(counts[2]):,} bytes that Content-Length says"
-        case aiohttp.ClientHttpProxyError():
-            return f"the proxy answered {getattr(link, 'status', 0)} and did not reach the host"
         case ssl.SSLCertVerificationError(verify_message=str(reason)) | ssl.SSLError(reason=str(reason)):
             return f"{name}: {reason}"  # OpenSSL's words
         case socket.gaierror():
             return f"{name}: {_RESOLVER.get(link.errno or 0, link.errno)}"
         case OSError() if link.errno is not None:
             return f"{name}: {errno.errorcode.get(link.errno, link.errno)}"
-    return next((words for kind, words in WORDS if isinstance(link, kind)), name)
+    words = next((words for kind, words in WORDS if isinstance(link, kind)), name)
+    counts = _COUNTS.search(str(link)) if isinstance(link, http_exceptions.ContentLengthError) else None
+    return words if counts is None else f"{words}: {int(counts[1]):,} of {int(counts[2]):,} bytes came"
 
 
 def _clean(text: str) -> str:

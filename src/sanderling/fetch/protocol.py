@@ -3,7 +3,7 @@
 import asyncio
 import re
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -53,7 +53,7 @@ class AnswerProtocol(ResponseHandler):
             super().data_received(data)
         super().connection_lost(exc)
 
-    def set_exception(self, exc: Any, *cause: Any) -> None:
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
         """What the parser stumbles over within a body ends that too: aiohttp has its reader wait."""
         if isinstance(exc, HttpProcessingError) and self._payload is not None and not self._payload.is_eof():
             set_exception(self._payload, NotHttp("the body is not in the chunks that it is said to be in"))
