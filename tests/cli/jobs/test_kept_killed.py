@@ -65,7 +65,7 @@ def kill_again_and_again(folder: Path, keep: Keep, *, job: bool) -> Counter[str]
         async with ScriptedServer(shop()) as server:
             url, common = server.url("").rstrip("/"), ("--out", str(folder), "--keep", keep, "--private")
             (folder.parent / "shop.py").write_text(JOB.format(url=url))
-            words = ("run", str(folder.parent / "shop.py"), *common)
+            words: tuple[str, ...] = ("run", str(folder.parent / "shop.py"), *common)
             if not job:
                 words = ("pages", "crawl", f"{url}/list/1", *common, "--no-parquet", "--rps", "400")
             killed = 0
