@@ -12,7 +12,7 @@ from sanderling.cli.sequence.place import ROWS, STATE
 from sanderling.crawls.parts import FILE as PARTS
 from sanderling.crawls.parts import part_folder
 from sanderling.events.outbox import QUEUE
-from sanderling.jobs.folder import FRONTIER
+from sanderling.jobs.files import FRONTIER
 from sanderling.pages.earlier import LEDGER
 from sanderling.repos.segments import segments_in
 from sanderling.web.house import HouseReader
