@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.crawls.exchange import EndOfParts
-from sanderling.stores.board import Board, Field
+from sanderling.stores.board import Board, BoardField
 
 
 class Part:
@@ -26,7 +26,7 @@ class Part:
             if chance.random() < 0.4:
                 chance.choice(others).inbox += 1
                 self.sent += 1
-                self.board.put(self.own, Field.SENT, self.sent)
+                self.board.put(self.own, BoardField.SENT, self.sent)
         elif self._found is None:  # it reads
             self._found, self.inbox = self.inbox, 0
         else:  # and takes what it read
@@ -34,8 +34,8 @@ class Part:
             self.work += found
             idle = not found and not self.work
             self.looked += idle
-            self.board.put(self.own, Field.LOOKED, self.looked)
-            self.board.put(self.own, Field.IDLE, idle)
+            self.board.put(self.own, BoardField.LOOKED, self.looked)
+            self.board.put(self.own, BoardField.IDLE, idle)
 
     @property
     def is_done(self) -> bool:

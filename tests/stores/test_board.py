@@ -2,23 +2,25 @@
 
 from pathlib import Path
 
-from sanderling.stores.board import Board, Field
+from sanderling.stores.board import Board, BoardField
 
 
 def test_what_one_process_says_the_others_see(tmp_path: Path) -> None:
     made = Board(tmp_path / "board", 3, make=True)
     opened = Board(tmp_path / "board", 3)
-    opened.put(2, Field.SENT, 5)
-    opened.put(0, Field.SENT, 2**40)
+    opened.put(2, BoardField.SENT, 5)
+    opened.put(0, BoardField.SENT, 2**40)
     made.over = True
 
-    assert [made.get(part, Field.SENT) for part in range(3)] == [2**40, 0, 5]
-    assert made.total(Field.SENT) == 2**40 + 5
-    assert [made.get(part, field) for part in range(3) for field in Field if field is not Field.SENT] == [0] * 12
+    assert [made.get(part, BoardField.SENT) for part in range(3)] == [2**40, 0, 5]
+    assert made.total(BoardField.SENT) == 2**40 + 5
+    assert [made.get(part, field) for part in range(3) for field in BoardField if field is not BoardField.SENT] == [
+        0
+    ] * 12
     assert opened.over
 
 
 def test_a_board_is_made_anew(tmp_path: Path) -> None:
-    Board(tmp_path / "board", 2, make=True).put(1, Field.IDLE, 1)
+    Board(tmp_path / "board", 2, make=True).put(1, BoardField.IDLE, 1)
 
-    assert Board(tmp_path / "board", 2, make=True).total(Field.IDLE) == 0
+    assert Board(tmp_path / "board", 2, make=True).total(BoardField.IDLE) == 0

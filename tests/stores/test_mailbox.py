@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.stores import mailbox
-from sanderling.stores.mailbox import CLOSED, OPEN, Inbox, Outbox, blank_lines
+from sanderling.stores.mailbox import CLOSED, OPEN, PartInbox, PartOutbox, blank_lines
 
 
 class Reader:
@@ -23,7 +23,7 @@ class Reader:
         self.start()
 
     def start(self) -> None:
-        self.inbox = Inbox(self.folder, 1, self.durable)
+        self.inbox = PartInbox(self.folder, 1, self.durable)
         self.positions: dict[str, int] = dict(self.inbox.durable)
         self.read_lines: list[bytes] = []
 
@@ -49,8 +49,8 @@ class Writers:
         self._unsafe: dict[int, set[bytes]] = {1: set(), 2: set()}
         self.outboxes = {own: self._new(own) for own in (1, 2)}
 
-    def _new(self, own: int) -> Outbox:
-        return Outbox(1, own, lambda _: self.folder)
+    def _new(self, own: int) -> PartOutbox:
+        return PartOutbox(1, own, lambda _: self.folder)
 
     def put(self, own: int, line: bytes) -> None:
         self.outboxes[own].put(0, line + b"\n")
@@ -97,7 +97,7 @@ def test_what_is_on_disk_is_read_whoever_is_killed(steps: list[tuple[str, int, i
 
 
 def test_what_was_read_to_its_end_goes_away(tmp_path: Path) -> None:
-    outbox, reader = Outbox(1, 7, lambda _: tmp_path / "inbox"), Reader(tmp_path / "inbox")
+    outbox, reader = PartOutbox(1, 7, lambda _: tmp_path / "inbox"), Reader(tmp_path / "inbox")
     outbox.put(0, b"a\n")
     outbox.sync()
     assert reader.look()
@@ -111,7 +111,7 @@ def test_what_was_read_to_its_end_goes_away(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_followed_by_another(tmp_path: Path) -> None:
-    outbox, reader = Outbox(1, 7, lambda _: tmp_path / "inbox"), Reader(tmp_path / "inbox")
+    outbox, reader = PartOutbox(1, 7, lambda _: tmp_path / "inbox"), Reader(tmp_path / "inbox")
     piece = b"x" * 1000 + b"\n"
     for _ in range(2):
         outbox.put(0, piece * (mailbox.LARGE // len(piece) + 1))
@@ -123,31 +123,31 @@ def test_a_large_file_is_followed_by_another(tmp_path: Path) -> None:
 
 
 def test_lines_of_an_earlier_crawl_are_not_read(tmp_path: Path) -> None:
-    outbox = Outbox(1, 7, lambda _: tmp_path)
+    outbox = PartOutbox(1, 7, lambda _: tmp_path)
     outbox.put(0, b"of the first crawl\n")
     outbox.close()
 
-    assert Inbox(tmp_path, 2, {}).read({}) == (b"", {})
+    assert PartInbox(tmp_path, 2, {}).read({}) == (b"", {})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_line_longer_than_what_is_read_at_once_comes_whole(tmp_path: Path) -> None:
     line = b"x" * (3 * mailbox.READ + 5) + b"\n"
-    outbox = Outbox(1, 7, lambda _: tmp_path)
+    outbox = PartOutbox(1, 7, lambda _: tmp_path)
     outbox.put(0, line + b"short\n")
     outbox.sync()
 
-    assert Inbox(tmp_path, 1, {}).read({})[0] == line + b"short\n"
+    assert PartInbox(tmp_path, 1, {}).read({})[0] == line + b"short\n"
 
 
 def test_lines_that_are_blanked_are_gone_and_the_others_where_they_were(tmp_path: Path) -> None:
-    outbox = Outbox(1, 7, lambda _: tmp_path)
+    outbox = PartOutbox(1, 7, lambda _: tmp_path)
     outbox.put(0, b'["a"]\n["secret"]\n["b"]\n["sec')
     outbox.sync()
     for _ in range(2):
         blank_lines(tmp_path, lambda line: b"secret" in line)
 
-    lines, _ = Inbox(tmp_path, 1, {}).read({})
+    lines, _ = PartInbox(tmp_path, 1, {}).read({})
     assert lines == b'["a"]\n          \n["b"]\n'
     assert msgspec.json.Decoder(list[str]).decode_lines(lines) == [["a"], ["b"]]
     assert all(b"sec" not in path.read_bytes() for path in tmp_path.iterdir())

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -19,7 +19,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.clock import Clock
 from sanderling.crawls.exchange import EndOfParts
 from sanderling.crawls.parts import FOLDER, number_of_parts, share_out
-from sanderling.stores.board import Board, Field
+from sanderling.stores.board import Board, BoardField
 from sanderling.stores.control_file import Control
 from sanderling.stores.durable import FolderError
 from sanderling.words import count
@@ -32,18 +32,18 @@ SHORT = 30.0
 PATIENCE = 20.0  # seconds that the others have to end once we are told to stop at once
 
 ProcessCount = Annotated[
-    int | Literal["auto"],
-    Parameter(help="Processes that share the work; auto: one for each core. A crawl may go on with another number."),
+    str,
+    Parameter(help="Processes that share the work, or auto: one for each core. A crawl may go on with another number."),
 ]
 
 
-def how_many(processes: int | Literal["auto"]) -> int:
+def how_many(processes: str) -> int:
     """The number that is meant. Raises CommandError."""
     if processes == "auto":
         return len(os.sched_getaffinity(0))
-    if processes < 1:
-        raise CommandError(f"--processes is {processes}, expected 1 or more, or auto", code=2)
-    return processes
+    if not (processes.isdecimal() and int(processes)):
+        raise CommandError(f"--processes is {processes!r}, expected 1 or more, or auto", code=2)
+    return int(processes)
 
 
 def is_in_parts(out: Path) -> bool:
@@ -88,7 +88,7 @@ class ProcessGroup:
     @property
     def inflight(self) -> int:
         """Requests that are out."""
-        return self.board.total(Field.INFLIGHT)
+        return self.board.total(BoardField.INFLIGHT)
 
     async def run(self) -> bool:
         """Run until every process has ended; whether nothing is left. Raises CommandError if one cannot go on."""
@@ -102,7 +102,7 @@ class ProcessGroup:
                     self._look_after(child)
                 if not self.board.over and end.is_reached():
                     self.board.over = True
-            return self.board.total(Field.COMPLETE) == self.board.parts
+            return self.board.total(BoardField.COMPLETE) == self.board.parts
         finally:
             self._end_all()
             self.board.close()
@@ -134,8 +134,8 @@ class ProcessGroup:
             return
         _let_go(child.process)
         for part in child.parts:
-            self.board.put(part, Field.IDLE, 0)
-            self.board.put(part, Field.INFLIGHT, 0)
+            self.board.put(part, BoardField.IDLE, 0)
+            self.board.put(part, BoardField.INFLIGHT, 0)
         if code >= 0 or self._stopped:
             child.code = code
             if code not in (0, -signal.SIGTERM):

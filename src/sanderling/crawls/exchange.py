@@ -10,9 +10,9 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.crawls.parts import part_folder, part_of
 from sanderling.executor import Executor
-from sanderling.stores.board import Board, Field
+from sanderling.stores.board import Board, BoardField
 from sanderling.stores.frontier_file import FrontierMeta
-from sanderling.stores.mailbox import Inbox, Outbox
+from sanderling.stores.mailbox import PartInbox, PartOutbox
 
 INBOX = "inbox"
 QUIET = 0.1  # seconds between two looks into an inbox that has nothing
@@ -43,8 +43,8 @@ class PartExchange:
         self.own = own
         self.board = board
         self.over = False
-        self._outbox = Outbox(meta.crawl, own, lambda part: part_folder(root, part) / INBOX)
-        self._inbox = Inbox(part_folder(root, own) / INBOX, meta.crawl, positions)
+        self._outbox = PartOutbox(meta.crawl, own, lambda part: part_folder(root, part) / INBOX)
+        self._inbox = PartInbox(part_folder(root, own) / INBOX, meta.crawl, positions)
         self.positions: Mapping[str, int] = dict(self._inbox.durable)
         self._sent = 0
         self._looked = 0
@@ -56,7 +56,7 @@ class PartExchange:
         """Whether a host is this part's."""
         return self._part_of(host) == self.own
 
-    def elsewhere(self, field: Field, own: int) -> int:
+    def elsewhere(self, field: BoardField, own: int) -> int:
         """What the other parts say together; ours is said, so that they know."""
         self.board.put(self.own, field, own)
         return self.board.total(field) - own
@@ -85,7 +85,7 @@ class PartExchange:
             self._outbox.put(part, self._encoder.encode_lines(items))
             self._sent += len(items)
         self._outbox.sync()
-        self.board.put(self.own, Field.SENT, self._sent)
+        self.board.put(self.own, BoardField.SENT, self._sent)
 
     def committed(self, positions: Mapping[str, int]) -> None:
         """The ledger has what was read up to here."""
@@ -114,8 +114,8 @@ class PartExchange:
             self.positions = positions  # with what was read, and nothing in between
             idle = not lines and is_idle()
             self._looked += idle
-            self.board.put(self.own, Field.LOOKED, self._looked)
-            self.board.put(self.own, Field.IDLE, idle)
+            self.board.put(self.own, BoardField.LOOKED, self._looked)
+            self.board.put(self.own, BoardField.IDLE, idle)
             if not lines:
                 await clock.sleep(QUIET)
         self.over = True
@@ -123,7 +123,7 @@ class PartExchange:
     def close(self) -> None:
         """Nothing more is sent."""
         self._outbox.close()
-        self.board.put(self.own, Field.IDLE, 0)
+        self.board.put(self.own, BoardField.IDLE, 0)
 
 
 class EndOfParts:
@@ -141,9 +141,9 @@ class EndOfParts:
     def is_reached(self) -> bool:
         """Whether it is so."""
         board, parts = self._board, range(self._board.parts)
-        looked = [board.get(part, Field.LOOKED) for part in parts]
-        sent = board.total(Field.SENT)
-        if board.total(Field.IDLE) < board.parts:
+        looked = [board.get(part, BoardField.LOOKED) for part in parts]
+        sent = board.total(BoardField.SENT)
+        if board.total(BoardField.IDLE) < board.parts:
             self._looked = []
             return False
         if not self._looked or sent != self._sent:

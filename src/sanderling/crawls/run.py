@@ -17,7 +17,7 @@ from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport, connections_for, contexts_of
 from sanderling.limit import Limiter
-from sanderling.stores.board import Field
+from sanderling.stores.board import BoardField
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
@@ -75,7 +75,7 @@ class FrontierRun(Generic[F, S]):
         engine = self.engine
 
         def is_idle() -> bool:
-            others.board.put(others.own, Field.INFLIGHT, engine.inflight)
+            others.board.put(others.own, BoardField.INFLIGHT, engine.inflight)
             if self.source.enough(engine.inflight):
                 engine.pump()  # others have asked for as much as was wanted
             return not (engine.inflight or engine.asking or self.source.reading) and engine.writer.idle

@@ -52,14 +52,14 @@ def begin_parts(
         asked = plan if plan is not None or there is None else plan_of(there, path, CrawlPlan)
         with CrawlFolder.open(path, asked, resume=here, wall=wall, visits=visits, whatever=True) as folder:
             if resume:
-                reopen_left(folder.ledger)
-                if reopen is not None:
-                    folder.ledger.reopen(reopen)
+                reopen_left(folder.ledger, reopen)
     return bool(metas) and goes_on
 
 
-def reopen_left(ledger: VisitedFrontier) -> None:
-    """What a limit or a budget cut off waits again: that may be another now."""
+def reopen_left(ledger: VisitedFrontier, also: End | None = None) -> None:
+    """What a limit or a budget cut off waits again: that may be another now; and what came to the end `also`."""
+    if also is not None:
+        ledger.reopen(also)
     ledger.reopen(End.LEFT)
     ledger.reopen(End.LEFT_OUT, Code.CANCELLED)
 

@@ -19,7 +19,7 @@ from sanderling.pages.permissions import Permissions
 from sanderling.pages.record import ReadPage
 from sanderling.pages.robots_source import RobotsSource
 from sanderling.pages.rules import CrawlRules
-from sanderling.stores.board import Field
+from sanderling.stores.board import BoardField
 from sanderling.stores.frontier_rows import End, Ended, QueuedUrl
 from sanderling.stores.frontier_visits import DueVisit
 
@@ -73,7 +73,7 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         if limit is None:
             return False
         asked = self.counts[End.FETCHED] + self.counts[End.UNCHANGED] - self.sitemaps + inflight
-        return asked + (0 if self.others is None else self.others.elsewhere(Field.FETCHED, asked)) >= limit
+        return asked + (0 if self.others is None else self.others.elsewhere(BoardField.FETCHED, asked)) >= limit
 
     def check(self, host: PageHost, queued: QueuedUrl, now: float) -> QueuedUrl | RobotsWork | None:
         """The URL if nothing known forbids it, or robots.txt if that comes first."""

@@ -12,7 +12,7 @@ from pathlib import Path
 NUMBER = struct.Struct("=q")
 
 
-class Field(IntEnum):
+class BoardField(IntEnum):
     """What a part says of itself."""
 
     IDLE = 0  # 1 while it has nothing to do, unless another part finds something for it
@@ -23,7 +23,7 @@ class Field(IntEnum):
     COMPLETE = 5  # 1 once it came to its end, and nothing of it is left
 
 
-LINE = NUMBER.size * len(Field)
+LINE = NUMBER.size * len(BoardField)
 
 
 class Board:
@@ -46,15 +46,15 @@ class Board:
     def over(self, over: bool) -> None:
         NUMBER.pack_into(self._memory, 0, over)
 
-    def get(self, part: int, field: Field) -> int:
+    def get(self, part: int, field: BoardField) -> int:
         """What a part says."""
         return int(NUMBER.unpack_from(self._memory, NUMBER.size + LINE * part + NUMBER.size * field)[0])
 
-    def put(self, part: int, field: Field, number: int) -> None:
+    def put(self, part: int, field: BoardField, number: int) -> None:
         """Say it, of a part that is ours."""
         NUMBER.pack_into(self._memory, NUMBER.size + LINE * part + NUMBER.size * field, number)
 
-    def total(self, field: Field) -> int:
+    def total(self, field: BoardField) -> int:
         """What all parts say together."""
         return sum(self.get(part, field) for part in range(self.parts))
 

@@ -1,6 +1,6 @@
 """What one part of a crawl finds for another: lines in files of the other's folder, which are read there in order.
 
-Terms. *Outbox*: the files that one part appends to, one for each part it writes to. *Inbox*: all files in the folder of
+Terms. *PartOutbox*: the files that one part appends to, one for each part it writes to. *PartInbox*: all files in the folder of
 one part. *Positions*: how far each file of an inbox was read; they are part of the reader's ledger, so that what was
 read and how far are on disk with one commit.
 
@@ -21,7 +21,7 @@ LARGE = 16 * 2**20  # bytes after which a file is closed and another one is begu
 READ = 2**18  # bytes that are read at once
 
 
-class Outbox:
+class PartOutbox:
     """The lines that part `own` of the crawl of this number writes to others; `inbox_of` says where each reads."""
 
     def __init__(self, crawl: int, own: int, inbox_of: Callable[[int], Path]) -> None:
@@ -86,7 +86,7 @@ class _OpenFile:
         self._path.replace(self._path.with_suffix(CLOSED))
 
 
-class Inbox:
+class PartInbox:
     """The lines of one crawl that others have written into `folder`. `positions` are those that the ledger has."""
 
     def __init__(self, folder: Path, crawl: int, positions: Mapping[str, int]) -> None:

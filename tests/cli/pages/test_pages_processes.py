@@ -138,7 +138,7 @@ def test_what_one_process_began_is_not_taken_apart(tmp_path: Path) -> None:
     second, wrong = run(main)
 
     assert "was begun by one process" in second
-    assert "--processes is 0, expected 1 or more, or auto" in wrong
+    assert "--processes is '0', expected 1 or more, or auto" in wrong
 
 
 def test_what_is_forgotten_is_in_no_part_any_more(tmp_path: Path) -> None:

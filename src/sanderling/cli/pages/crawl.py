@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -193,7 +193,7 @@ class PagesFlags:
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
     visiting: VisitFlags = ONCE
-    processes: int | Literal["auto"] = 1
+    processes: str = "1"
 
     @property
     def visits(self) -> VisitRules | None:
@@ -232,7 +232,7 @@ class PagesFlags:
     def again(self, out: Path, *, limit: int | None = None) -> str:
         """The command that goes on with this crawl; what to crawl is in the folder."""
         flags = ["--no-parquet"] if self.parquet is False else []
-        flags += [] if self.processes == 1 else ["--processes", str(self.processes)]
+        flags += [] if self.processes == "1" else ["--processes", self.processes]
         flags += [] if limit is None else ["--max-pages", str(limit)]
         return again(
             "pages crawl",
@@ -276,7 +276,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         Keep | None,
         Parameter(help="Keep pages as they came, too: html in files of bodies/, warc in archives of warc/."),
     ] = None,
-    processes: ProcessCount = 1,
+    processes: ProcessCount = "1",
     json: SummaryAsJson = False,
     visiting: VisitFlags = ONCE,
     network: PagesNetwork = USUAL,
@@ -305,12 +305,16 @@ def crawl(  # noqa: PLR0913 - a flag each
         from sanderling.cli.pages.parts import run_parts_of  # noqa: PLC0415 - most crawls need none
 
         run_parts_of(out, plan, flags, resume=resume, as_json=json)
-        return
-    transport, rules = network.transport(), flags.rules()
+    else:
+        _run_alone(out, plan, flags, resume=resume, as_json=json)
+
+
+def _run_alone(out: Path, plan: CrawlPlan | None, flags: PagesFlags, *, resume: bool, as_json: bool) -> None:
+    transport, rules = flags.network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
         if resume:
             reopen_left(folder.ledger)
-        run_crawl(folder, transport, rules, flags, as_json=json)
+        run_crawl(folder, transport, rules, flags, as_json=as_json)
 
 
 def run_crawl(

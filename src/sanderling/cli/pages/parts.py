@@ -26,7 +26,7 @@ from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.parts import begin_parts, finish_parts, parts_for
 from sanderling.pages.report import PagesFacts, join_crawls, report_crawl
 from sanderling.pages.rules import CrawlRules
-from sanderling.stores.board import Field
+from sanderling.stores.board import BoardField
 from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.frontier_rows import End, FoundUrl
 from sanderling.stores.frontier_visits import VisitedFrontier
@@ -136,4 +136,4 @@ def _finish(folder: CrawlFolder, clock: Clock, flags: PagesFlags, complete: bool
     """Not finished before all parts are: the process that people see says so."""
     folder.finish(clock.wall(), False, flags.writes_parquet)  # noqa: FBT003
     if folder.others is not None:
-        folder.others.board.put(folder.others.own, Field.COMPLETE, complete)
+        folder.others.board.put(folder.others.own, BoardField.COMPLETE, complete)
