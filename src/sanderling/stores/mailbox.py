@@ -1,6 +1,6 @@
 """What one part of a crawl finds for another: lines in files of the other's folder, which are read there in order.
 
-Terms. *PartOutbox*: the files that one part appends to, one for each part it writes to. *PartInbox*: all files in the folder of
+Terms. *Outbox*: the files that one part appends to, one for each part it writes to. *Inbox*: all files in the folder of
 one part. *Positions*: how far each file of an inbox was read; they are part of the reader's ledger, so that what was
 read and how far are on disk with one commit.
 
