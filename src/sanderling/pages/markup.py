@@ -90,7 +90,12 @@ _TRAITS = {
     name: (CLOSES.get(name), name in _ARRANGED, name in _CHILDLESS) for name in {*CLOSES, *_ARRANGED, *_CHILDLESS}
 }
 # What a closing tag does not reach past: cells stay in their table, blocks in their cell, and all else in its block.
-_WALLS = dict.fromkeys(BLOCKS, _FENCES) | dict.fromkeys(_PARTS[0] | _FENCES, names("table")) | {"table": names("")}
+_WALLS = (
+    dict.fromkeys(BLOCKS, _FENCES - {"button"})
+    | {"p": _FENCES}
+    | dict.fromkeys(_PARTS[0] | _FENCES, names("table"))
+    | {"table": names("")}
+)
 
 # A text, an opening tag with its attributes unread, or `/` and the name of what closes.
 Event = str | tuple[str, str]
