@@ -147,7 +147,7 @@ def test_a_crawl_ends_what_was_cut_short_before_it_opens_anything(folder: Path, 
     place, keeping = ArchiveFolder(out=folder), ArchiveFlags(did_file=tmp_path / "dids.txt")
     noted: list[str] = []
     screen = fitting(json=True)
-    screen.note = noted.append  # type: ignore[method-assign]
+    screen.note = noted.append  # type: ignore[method-assign,assignment]
 
     with open_stores(place, RepoNetwork(), keeping, screen, SystemClock()) as stores:
         assert stores.progress.pending([AAA]) == [AAA]
