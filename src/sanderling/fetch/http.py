@@ -16,8 +16,8 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import moves
 from sanderling.fetch.deadlines import Deadline, Deadlines
 from sanderling.fetch.decode import ACCEPTED, Body, Receiver
-from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
-from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
+from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.names import GuardedResolver
 from sanderling.fetch.wire import HttpWire, WireAnswer
 from sanderling.limit.memory import Memory
@@ -89,7 +89,7 @@ class Http:
             ttl_dns_cache=rules.dns_kept,
         )
         headers = (("User-Agent", rules.user_agent), ("Accept-Encoding", ACCEPTED))
-        self._wire = HttpWire(connector, headers, rules.connect)
+        self._wire = HttpWire(connector, self._guard, rules.hosts, headers, rules.connect)
         return self
 
     async def __aexit__(
@@ -104,19 +104,12 @@ class Http:
         """The reply to `task`, redirects included as they are. Raises what `classify.of_error` understands."""
         if self._wire is None:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
-        check_url(task.url, self._guard)
-        traffic = self._rules.hosts.of(task.host)
-        if traffic.proxy is not None:
-            check_name(task.host, self._guard)
-        elif self._rules.hosts.proxies and not self._guard.private and self._rules.hosts.is_proxy(task.host):
-            raise Refused("a proxy is not asked for pages: its address was not checked")
         if self._memory is not None:
             # What an answer holds that nobody was given: this asks for it once more.
             self._memory.release(task.holder or task.url)
-        headers = task.headers if traffic is NOTHING else traffic.headers_for(task)
         wait = min(self._rules.connect + self._rules.first_byte, task.wait or inf)
         with self._deadlines.begin("first byte", wait) as deadline:
-            answer = await self._wire.ask(task, headers, traffic.proxy)
+            answer = await self._wire.ask(task)
             latency = self._clock.now() - deadline.started
             try:
                 body = await self._read(answer, deadline, task)
@@ -126,7 +119,8 @@ class Http:
                     self._memory.release(task.holder or task.url)
                 raise
         # With a proxy, it is the proxy that knows.
-        address = "" if traffic.proxy else self._names.address(answer.host)
+        traffic = answer.origin.traffic
+        address = "" if traffic.proxy else self._names.address(answer.origin.request.host)
         sent = traffic.without_secrets(answer.sent, task)
         reply = Reply(answer.status, answer.headers, body, task.url, latency, address, sent)
         if self._memory is not None and moves(reply):
@@ -156,5 +150,7 @@ class Http:
         if self._memory is None:
             body.add(piece)
             return
+        who = task.holder or task.url
         for size in body.steps(piece):
-            await deadline.without(self._memory.hold(task.holder or task.url, size))
+            if not self._memory.take(who, size):
+                await deadline.without(self._memory.room(who))

@@ -15,6 +15,8 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 from yarl import URL
 
+from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
+from sanderling.fetch.hosts import NOTHING, HostTable, HostTraffic
 from sanderling.fetch.protocol import read_leniently
 from sanderling.task import Headers, Task
 
@@ -26,8 +28,9 @@ SWITCHED = 101
 
 
 class Origin(NamedTuple):
-    """How one origin is asked, by one proxy or none."""
+    """How one origin, that may be asked, is asked."""
 
+    traffic: HostTraffic  # what is set for its host
     request: aiohttp.ClientRequest  # by which the connector knows where to
     target: str  # what stands before the path: all of the address, for a proxy that is to read it
     sent: Headers  # with each request
@@ -37,7 +40,7 @@ class Origin(NamedTuple):
 class WireAnswer(NamedTuple):
     """The head of an answer, and its body as it comes. Whoever does not read that to its end closes the connection."""
 
-    host: str
+    origin: Origin
     status: int
     headers: Headers
     encoding: str | None
@@ -47,11 +50,15 @@ class WireAnswer(NamedTuple):
 
 
 class HttpWire:
-    """Requests over the connections of one connector, which has made none yet."""
+    """Requests over the connections of one connector, which has made none yet, to hosts that the guard lets through."""
 
-    def __init__(self, connector: aiohttp.TCPConnector, headers: Headers, connect: float) -> None:
+    def __init__(
+        self, connector: aiohttp.TCPConnector, guard: GuardRules, hosts: HostTable, headers: Headers, connect: float
+    ) -> None:
         read_leniently(connector)
         self._connector = connector
+        self._guard = guard
+        self._hosts = hosts
         self._headers = (*headers, ("Accept", "*/*"))
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect)
         self._loop = asyncio.get_running_loop()
@@ -61,13 +68,13 @@ class HttpWire:
         """End all connections."""
         await self._connector.close()
 
-    async def ask(self, task: Task, headers: Headers, proxy: str | None) -> WireAnswer:
-        """Send a task with these headers, once; what came back, up to its body. Raises what aiohttp raises."""
+    async def ask(self, task: Task) -> WireAnswer:
+        """Send a task, once; what came back, up to its body. Raises Refused, or what aiohttp raises."""
         at = _path_begins(task.url)
-        origin = self._origin(task.url[:at], proxy)
+        origin = self._origin(task.url[:at])
         connection = await self._connect(origin)
         try:
-            head, sent = _head(origin, task, headers)
+            head, sent = _head(origin, task)
             path = task.url[at:].partition("#")[0]
             slash = "" if path.startswith("/") else "/"
             line = f"{task.method} {origin.target}{slash}{path} HTTP/1.1\r\n".encode()
@@ -77,7 +84,7 @@ class HttpWire:
             raise
         body.on_eof(connection.release)
         encoding, received = message.headers.get(hdrs.CONTENT_ENCODING), tuple(message.headers.items())
-        return WireAnswer(origin.request.host, message.code, received, encoding, body, sent, connection)
+        return WireAnswer(origin, message.code, received, encoding, body, sent, connection)
 
     async def _connect(self, origin: Origin) -> Connection:
         try:
@@ -85,11 +92,18 @@ class HttpWire:
         except TimeoutError as expired:
             raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {origin.request.host}") from expired
 
-    def _know(self, address: str, proxy: str | None) -> Origin:
-        url = URL(address, encoded=True)
-        request = aiohttp.ClientRequest("GET", url, loop=self._loop, proxy=URL(proxy) if proxy else None)
+    def _know(self, address: str) -> Origin:
+        """How an origin is asked. Raises Refused if it may not be."""
+        host = check_url(address, self._guard)
+        traffic = self._hosts.of(host)
+        if traffic.proxy is not None:
+            check_name(host, self._guard)
+        elif self._hosts.proxies and not self._guard.private and self._hosts.is_proxy(host):
+            raise Refused("a proxy is not asked for pages: its address was not checked")
+        proxy = None if traffic.proxy is None else URL(traffic.proxy)
+        request = aiohttp.ClientRequest("GET", URL(address, encoded=True), loop=self._loop, proxy=proxy)
         sent = (("Host", request.headers[hdrs.HOST]), *self._headers)
-        return Origin(request, address if proxy and not request.is_ssl() else "", sent, _written(sent))
+        return Origin(traffic, request, address if proxy and not request.is_ssl() else "", sent, _written(sent))
 
 
 async def _exchange(connection: Connection, said: bytes, method: str) -> tuple[RawResponseMessage, StreamReader]:
@@ -116,8 +130,9 @@ def _path_begins(url: str) -> int:
     return end
 
 
-def _head(origin: Origin, task: Task, headers: Headers) -> tuple[bytes, Headers]:
+def _head(origin: Origin, task: Task) -> tuple[bytes, Headers]:
     """The headers of a request as they are written, and as they are."""
+    headers = task.headers if origin.traffic is NOTHING else origin.traffic.headers_for(task)
     leave = origin.request.headers.get(hdrs.PROXY_AUTHORIZATION) if origin.target else None
     if not headers and leave is None and task.body is None and task.method in BODILESS:
         return origin.head, origin.sent
