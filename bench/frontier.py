@@ -143,7 +143,7 @@ def large(size: int) -> Figures:
         ledger.close()
         started = time.perf_counter()
         ledger = Frontier(path)
-        assert 0 < len(ledger.waiting_hosts(0, 100_000, 0.0)) <= hosts
+        assert 0 < len(ledger.waiting_hosts((-1.0, 0), 100_000, 0.0)) <= hosts
         opening = time.perf_counter() - started
         assert ledger.known == known
         ledger.close()
@@ -189,7 +189,7 @@ def build(path: Path, size: int) -> int:
         db.executemany("INSERT INTO url VALUES (?, ?, ?, ?, ?, ?, ?)", rows())
         names = [f"host{number}.example" for number in range(hosts)]
         sums = [(n + 1, name, partition_of(name), waiting[n], fetched[n]) for n, name in enumerate(names)]
-        db.executemany("INSERT INTO host VALUES (?, ?, ?, ?, ?)", sums)
+        db.executemany("INSERT INTO host VALUES (?, ?, ?, ?, ?, 0)", sums)
         for _, sql in indexes:
             db.execute(sql)
         tally = [(0, 0, waiting.total()), (1, 1, fetched.total())]

@@ -17,6 +17,12 @@ class MemoryProgress:
         self._sizes: dict[str, int] = {}
         self._failed: dict[str, Unfinished] = {}
         self._hosts: dict[str, HostAside] = {}
+        self._removed = 0  # bytes that were written once
+
+    def forget(self, dids: Sequence[str]) -> None:
+        for did in dids:
+            self._removed += self._sizes.pop(did, 0)
+            self._failed.pop(did, None)
 
     def cursor(self) -> str:
         return self._cursor
@@ -78,7 +84,7 @@ class MemoryProgress:
             failed=dict(sorted(Counter(each.category for each in self._failed.values()).items())),
             segment=self._segment,
             total_crawled=len(self._sizes),
-            bytes_written=sum(self._sizes.values()),
+            bytes_written=sum(self._sizes.values()) + self._removed,
             scheduled=len(scheduled),
             due=scheduled[0].due if scheduled else None,
             hosts_aside=len(self._hosts),

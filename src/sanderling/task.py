@@ -108,6 +108,7 @@ class Reply:
     latency: float
     address: str = ""  # where its host lives, the lowest of several; nothing if that is not known
     sent: Headers = ()  # the headers of the request as they were sent, where the client knows
+    challenged: bool = False  # it wants to know who asks, and the client can say so now: ask once more
 
     def __post_init__(self) -> None:
         # Real hosts do say 999, so any three digits are a reply; what they mean is for the classifier to decide.

@@ -117,7 +117,7 @@ def test_a_service_is_given_every_secret_that_its_command_reads(name: str) -> No
     places = OURS[name]["command"] + " ".join(map(str, OURS[name]["environment"].values()))
 
     read |= {secret for server, secret in servers.items() if f"sanderling@{server}" in places}
-    # `events migrate` and `events forget` ask the database alone.
+    # `events migrate` and `forget` ask the database alone.
     alone = name in ("events-migrate", "events-forget")
     assert ({"pgpass"} if alone else read) <= set(secrets_of(OURS[name]))
 

@@ -12,7 +12,7 @@ from scripted_server import ScriptedServer, answer
 
 from sanderling.fetch.guard import GuardRules, Refused
 from sanderling.fetch.http import Http
-from sanderling.fetch.names import A_SECOND, KEPT, GuardedResolver
+from sanderling.fetch.names import A_SECOND, KEPT, KEPT_MISSING, GuardedResolver
 from sanderling.task import Task
 from sanderling.testing.virtual import LoopClock, run_virtual
 
@@ -137,3 +137,27 @@ def test_a_name_is_looked_up_once_and_names_at_a_bounded_rate() -> None:
 
     assert took == again == pytest.approx(2_999 / A_SECOND)
     assert len(asked) == 3_001
+
+
+@pytest.mark.parametrize(("why", "lookups"), [(socket.EAI_NONAME, 2), (socket.EAI_AGAIN, 12)])
+def test_that_there_is_no_such_name_is_remembered_and_silence_is_not(why: int, lookups: int) -> None:
+    """Eleven times within its time, and once after that."""
+    asked: list[str] = []
+
+    def look_up(host: str, _port: int, **_how: int) -> list[Line]:
+        asked.append(host)
+        raise socket.gaierror(why, "no such name, or no answer")
+
+    async def main() -> None:
+        clock = LoopClock()
+        resolver = GuardedResolver(GuardRules(), look_up=look_up, clock=clock)
+        resolver._threads = InThisThread()
+        for pause in [KEPT_MISSING / 20] * 10 + [KEPT_MISSING, 0.0]:
+            with pytest.raises(socket.gaierror) as refused:
+                await resolver.resolve("gone.example")
+            assert refused.value.errno == why
+            await clock.sleep(pause)
+
+    run_virtual(main())
+
+    assert len(asked) == lookups

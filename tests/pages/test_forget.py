@@ -17,7 +17,9 @@ from sanderling.records.export import export
 from sanderling.records.folders import open_records
 from sanderling.records.known_exports import KnownExport, known_exports, note_export, remake
 from sanderling.records.open_target import TargetOptions, open_target
+from sanderling.records.postgres_table import PostgresTables
 from sanderling.records.selection import Selection
+from sanderling.redact import redact_url
 from sanderling.stores import durable
 from sanderling.stores.durable import FolderError
 from sanderling.stores.forgotten import Forgotten
@@ -92,7 +94,7 @@ def test_a_file_goes_with_the_last_row_that_speaks_of_it(folder: Path) -> None:
 
     forget.begin(folder, [f"{A}/doc.pdf"], [])
 
-    assert forget.finish(folder).bodies == 1
+    assert forget.finish(folder).files == 1
     assert list(folder.rglob("*.pdf")) == []
     assert verify(folder).ok
 
@@ -200,7 +202,7 @@ def test_exports_on_this_machine_are_written_anew(folder: Path, tmp_path: Path, 
     forget.finish(folder)
 
     (known,) = known_exports(folder)
-    assert [remake(folder, known) for _ in range(2)] == ["", ""]
+    assert [remake(folder, known).why for _ in range(2)] == ["", ""]
 
     held = [place] if place.is_file() else list(place.iterdir())
     assert not any(b"secret" in path.read_bytes() for path in held)
@@ -208,6 +210,38 @@ def test_exports_on_this_machine_are_written_anew(folder: Path, tmp_path: Path, 
         assert export(source, target, selection, new=True, watch=lambda *_: None).written == 0
 
 
-def test_an_export_on_a_server_is_named(folder: Path) -> None:
-    assert "on a server" in remake(folder, KnownExport("postgresql://db/x", "records"))
-    assert "not there any more" in remake(folder, KnownExport("jsonl:/nowhere/at/all.jsonl"))
+def test_an_export_that_cannot_be_reached_is_named(folder: Path) -> None:
+    assert "not written anew" in remake(folder, KnownExport("s3://bucket/x")).why
+    assert "not there any more" in remake(folder, KnownExport("jsonl:/nowhere/at/all.jsonl")).why
+    secret = remake(folder, KnownExport(redact_url("postgresql://me:secret@127.0.0.1:1/x"), "records"))
+    assert secret.later
+    assert "--export" in secret.why
+
+
+def test_an_export_to_postgresql_is_written_anew(folder: Path, postgres: str) -> None:
+    wanted, selection = TargetOptions(postgres, "forgotten_here"), Selection.parse("", ())
+    with closing(open_records(folder)) as source, closing(open_target(wanted, "out")) as target:
+        before = export(source, target, selection, new=False, watch=lambda *_: None).written
+    known = KnownExport.of(wanted, selection, "out")
+    forget.begin(folder, [f"{A}/ann/*"], [])
+    forget.finish(folder)
+
+    assert remake(folder, known, [postgres]).why == ""
+
+    tables = PostgresTables(postgres)
+    tables.open()
+    with closing(tables):
+        ((kept, ours),) = tables.run("SELECT count(*), count(*) FILTER (WHERE title LIKE 'Ann%') FROM forgotten_here")
+        tables.run("DROP TABLE forgotten_here")
+        tables.run("DELETE FROM sanderling_export WHERE name = 'forgotten_here'")
+    assert (kept, ours) == (before - 4, 0)
+
+
+def test_what_would_go_is_counted_and_stays(folder: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    counted = forget.survey(folder, [f"{A}/ann/*", f"{A}/doc.pdf"])
+
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    forget.begin(folder, [f"{A}/ann/*", f"{A}/doc.pdf"], [])
+    assert forget.finish(folder) == counted

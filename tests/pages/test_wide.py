@@ -1,6 +1,7 @@
 """A crawl of very many hosts: what it holds in memory is bounded, and nothing is lost for it."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,15 @@ from sanderling.clock import SystemClock
 from sanderling.crawls import source
 from sanderling.engine import backlog
 from sanderling.engine.backlog import HELD, Loader
+from sanderling.ids import host_of
 from sanderling.limit import LimiterRules, PaceRules
+from sanderling.pages.crawl import Crawl
 from sanderling.pages.hosts import PageHost
+from sanderling.pages.report import report_crawl
 from sanderling.pages.verify import verify
+from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End, QueuedUrl
-from sanderling.task import Reply
+from sanderling.task import Reply, Task
 
 START = "http://start.example/"
 
@@ -109,3 +114,56 @@ def test_hosts_that_are_set_aside_give_their_memory_to_others(tmp_path: Path, mo
     assert done.counts[End.FETCHED] == 42
     assert not done.complete
     assert done.counts[End.FAILED] + sum(1 for _ in done.reasons) > 0
+
+
+def test_a_wide_crawl_gives_every_host_its_turn_and_holds_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five hundred hosts of one to three pages; a hundred hosts and 128 URLs fit into memory."""
+    hosts, seen = 500, set[tuple[int, int, int]]()
+    monkeypatch.setattr(source, "MOST_HOSTS", 100)
+    monkeypatch.setattr(backlog, "HELD", 128)
+    site = Wide(hosts)
+
+    def look(one: Crawl) -> None:
+        seen.add((report_crawl(one, 1.0).hosts_known, len(one.hosts), one._loader.held))
+
+    done = crawl(
+        tmp_path / "out",
+        site,
+        START,
+        allow=["*.example"],
+        limits=LimiterRules(pace=PaceRules.up_to(50)),
+        wanted={tenth / 10: Control() for tenth in range(2, 200)},
+        heard=look,
+    )
+
+    assert done.complete
+    assert done.counts[End.FETCHED] == 1 + sum(1 + number % 3 for number in range(hosts))
+    known, in_memory, urls = (max(numbers) for numbers in zip(*seen, strict=True))
+    assert known == hosts + 1
+    assert 90 < in_memory <= 101
+    assert 0 < urls <= 128
+    late = [at - site.first.index(f"h{at}.example") for at in range(hosts)]
+    assert max(late) <= 250, "in the order in which they were found, but for what fits into memory"
+
+
+class Wide:
+    """Hosts of one to three pages, all of which one page names."""
+
+    def __init__(self, hosts: int) -> None:
+        self.first: list[str] = []  # hosts by when they were first asked
+        self._hosts = hosts
+        self._met: set[str] = set()
+
+    async def send(self, task: Task) -> Reply:
+        await asyncio.sleep(0.05)
+        host = host_of(task.url)
+        if host not in self._met and host != "start.example":
+            self._met.add(host)
+            self.first.append(host)
+        if task.url.endswith("/robots.txt"):
+            return Reply(404, (), b"", task.url, 0.05)
+        if host == "start.example":
+            links = [f"http://h{number}.example/" for number in range(self._hosts)]
+        else:
+            links = [f"/{path}" for path in range(int(host[1:].partition(".")[0]) % 3)]
+        return replace(page(*links), url=task.url)

@@ -19,6 +19,12 @@ from sanderling.stores.sqlite_progress import SqliteProgress
 AAA = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
 
 
+def end(folder: Path) -> forget.ReposRemoved:
+    """Remove what is to be removed."""
+    with closing(SqliteProgress(folder / "progress.db")) as progress:
+        return forget.finish(folder, progress)
+
+
 def dids_in(path: Path) -> list[str]:
     """The repos of a segment, which must be whole."""
     problems: list[object] = []
@@ -43,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_did_is_gone_from_every_segment_and_from_the_progress(folder: Path) -> None:
     forget.begin(folder, [AAA], [])
 
-    assert forget.finish(folder) == (2, 2)
+    assert end(folder) == (2, 2)
     assert dids_in(folder / "segment_0001.rca") == ["did:plc:ccc", "did:plc:bbb"]
     assert dids_in(folder / "segment_0002.rca.part") == ["did:plc:bbb"]
     with closing(SqliteProgress(folder / "progress.db")) as progress:
@@ -55,17 +61,17 @@ def test_a_did_is_gone_from_every_segment_and_from_the_progress(folder: Path) ->
 
 def test_killed_it_is_done_again(folder: Path) -> None:
     forget.begin(folder, [AAA], [])
-    forget.finish(folder)
+    end(folder)
     forget.begin(folder, [AAA], [])
 
-    assert forget.finish(folder) == (0, 0)
+    assert end(folder) == (0, 0)
     assert dids_in(folder / "segment_0001.rca") == ["did:plc:ccc", "did:plc:bbb"]
 
 
 def test_a_host_goes_with_all_its_repos(folder: Path) -> None:
     forget.begin(folder, ["host.example"], [])
 
-    assert forget.finish(folder).repos == 5
+    assert end(folder).repos == 5
     assert dids_in(folder / "segment_0001.rca") == []
 
 
@@ -77,7 +83,7 @@ def test_a_damaged_segment_is_left_as_it_is(folder: Path) -> None:
     forget.begin(folder, [AAA], [])
 
     with pytest.raises(FolderError, match="damaged would be lost"):
-        forget.finish(folder)
+        end(folder)
     assert path.read_bytes() == bytes(data)
 
 
@@ -100,3 +106,31 @@ def test_the_directory_has_them_no_more(folder: Path) -> None:
     assert [each.host for each in directory.page("", 1)] == ["https://c.example"]
     assert list(directory.hosts_of([each.did for each in Three.entries])) == [f"did:plc:{'c' * 24}"]
     assert AAA not in (folder / "forgotten.json").read_text().partition("removing")[0]
+
+
+def test_killed_after_any_step_the_progress_lets_go_of_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a host, only the segments say whose its repos are: they must not go first."""
+    forget.begin(folder, ["host.example"], [])
+    real = Path.replace
+
+    def replace_and_die(self: Path, to: Path) -> None:
+        real(self, to)
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "replace", replace_and_die)
+            with pytest.raises(KeyboardInterrupt):
+                end(folder)
+    end(folder)
+
+    with closing(SqliteProgress(folder / "progress.db")) as progress:
+        assert progress.view().completed == 0
+    assert not any(AAA.encode() in path.read_bytes() for path in folder.iterdir())
+
+
+def test_what_would_go_is_counted_and_stays(folder: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+
+    assert forget.survey(folder, ["host.example"]) == (5, 2)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before

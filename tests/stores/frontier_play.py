@@ -162,7 +162,7 @@ class FrontierPlay(RuleBasedStateMachine):
         rows = [each.row(self.asides.get(each.host, (None,))[0]) for each in self.waiting()]
         assert sorted(self.frontier.waiting_rows()) == rows
         assert self.frontier.waiting() == Counter(each.host for each in self.waiting())
-        hosts = self.frontier.waiting_hosts(0, 99, max((due for _, due in self.asides.values()), default=0.0))
+        hosts = self.frontier.waiting_hosts((-1.0, 0), 99, max((due for _, due in self.asides.values()), default=0.0))
         assert {each.name: each.waiting for each in hosts} == self.frontier.waiting()
         pages = Counter(each.host for each in self.twins.values() if each.end in PAGES)
         assert {each.name: each.fetched for each in hosts} == {each.name: pages[each.name] for each in hosts}
@@ -186,6 +186,7 @@ class FrontierPlay(RuleBasedStateMachine):
         assert said_of == {each: self.twins[each].end if each in self.twins else None for each, _ in hosts}
         assert list(self.frontier.failed()) == [each.failed for each in self.twins.values() if each.end in UNFETCHED]
         assert self.frontier.known == len(self.twins)
+        assert self.frontier.hosts_known == len({each.host for each in self.twins.values()})
         reasons = Counter(each.end for each in self.twins.values() if each.end not in (End.WAITING, End.LEFT))
         said: Counter[End] = Counter()
         for (end, _), number in self.frontier.by_code().items():

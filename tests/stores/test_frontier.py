@@ -12,6 +12,7 @@ from frontier_urls import FINE, HOSTS, MEMORY, failed, fetched, found, fresh, ur
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sanderling.outcome import Code, Outcome
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier import Frontier
@@ -236,3 +237,29 @@ def test_a_garbled_ledger_is_used_or_refused_but_breaks_nothing(sound: Path, whe
         # A name that was garbled is another name, which nobody knows.
         with suppress(FolderError, ValueError):
             use(path)
+
+
+def test_hosts_are_read_by_when_they_are_due(path: Path) -> None:
+    """Since something waits for them; if they were set aside, when they are worth asking again."""
+    with closing(Frontier(path)) as frontier:
+        for wall, number in ((30.0, 2), (20.0, 1), (10.0, 0)):
+            frontier.wall = lambda wall=wall: wall  # type: ignore[misc]
+            frontier.commit([], found(number, number + 3), 0)
+        first, second = taken(frontier, HOSTS[0])
+        frontier.commit([fetched(first)], [], 0)
+
+        def due(after: tuple[float, int] = (-1.0, 0), most: int = 9, wall: float = 99.0) -> list[tuple[str, float]]:
+            return [(each.name, each.due) for each in frontier.waiting_hosts(after, most, wall)]
+
+        assert due() == [(HOSTS[0], 10.0), (HOSTS[1], 20.0), (HOSTS[2], 30.0)]
+        assert due((10.0, 3), 1) == [(HOSTS[1], 20.0)]
+        assert due(wall=20.0) == due(most=2)
+        frontier.commit([fetched(second)], [], 0)
+        assert due(most=1) == [(HOSTS[1], 20.0)], "nothing waits for the first"
+        frontier.wall = lambda: 40.0
+        frontier.commit([], found(9), 0)
+        frontier.set_aside(HOSTS[1], Outcome(Code.TIMEOUT), 50.0)
+        assert due() == [(HOSTS[2], 30.0), (HOSTS[0], 40.0), (HOSTS[1], 50.0)]
+        frontier.clear_aside()
+        assert due() == [(HOSTS[1], 0.0), (HOSTS[2], 30.0), (HOSTS[0], 40.0)]
+        assert frontier.hosts_known == 3

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 from frontier_contract import SLOW, put_off, taken
 from frontier_urls import failed, fetched, found, fresh, url
+from killed import killed
 
 from sanderling.ids import partition_of
 from sanderling.outcome import Code, Outcome
-from sanderling.stores import frontier_file, frontier_reading
+from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_file import APPLICATION, VERSION, key_of
+from sanderling.stores.frontier_file import APPLICATION, key_of
 from sanderling.stores.frontier_rows import Aside, End, Ended, WaitingRow
+from sanderling.stores.frontier_tables import VERSION
 from sanderling.stores.sqlite_file import version_of
 
 # As releases have made them. Those of format 1 minded ends above 6; some of format 2 have no table `aside`.
@@ -71,7 +73,7 @@ def of_format_3(path: Path) -> None:
         db.execute("CREATE INDEX host_partition ON host (partition)")
         db.execute("ALTER TABLE failure ADD COLUMN requests INTEGER NOT NULL DEFAULT 0")
         db.execute("ALTER TABLE aside ADD COLUMN due REAL NOT NULL DEFAULT 0")
-        for statement in frontier_file.AGAIN:
+        for statement in frontier_tables.AGAIN:
             db.execute(statement)
         db.execute("INSERT INTO meta VALUES ('known', 4), ('last_id', 4)")
 
@@ -80,9 +82,31 @@ def of_format_4(path: Path) -> None:
     """Make a file with requests, and without sums."""
     of_format_3(path)
     with closing(sqlite3.connect(path)) as db, db:
-        for statement in frontier_file.REQUESTS:
+        for statement in frontier_tables.REQUESTS:
             db.execute(statement)
         db.execute("PRAGMA user_version = 4")
+
+
+def of_format_5(path: Path) -> None:
+    """Make a file with sums, and without second visits."""
+    of_format_4(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("ALTER TABLE host ADD COLUMN waiting INTEGER NOT NULL DEFAULT 0")
+        db.execute("ALTER TABLE host ADD COLUMN fetched INTEGER NOT NULL DEFAULT 0")
+        db.execute(frontier_tables.TALLY)
+        db.execute("INSERT INTO tally VALUES (0, 0, 2), (1, 1, 1), (5, 3, 1)")
+        db.execute("UPDATE host SET waiting = 1, fetched = id = 1")
+        db.execute("PRAGMA user_version = 5")
+
+
+def of_format_6(path: Path) -> None:
+    """Make a file with second visits, and without due times of hosts."""
+    of_format_5(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(frontier_tables.VISITS)
+        db.execute(frontier_tables.DUE)
+        db.execute("UPDATE aside SET due = 77.0")
+        db.execute("PRAGMA user_version = 6")
 
 
 OLDER: dict[str, Callable[[Path], None]] = {
@@ -92,6 +116,8 @@ OLDER: dict[str, Callable[[Path], None]] = {
     "format 2, with aside": lambda path: older(path, 2, aside=True),
     "format 3": of_format_3,
     "format 4": of_format_4,
+    "format 5": of_format_5,
+    "format 6": of_format_6,
 }
 
 
@@ -125,7 +151,7 @@ def test_a_file_of_an_earlier_format_is_read_as_it_is(left: Path) -> None:
     assert left.read_bytes() == before
     assert meta.known == meta.last_id == 4  # type: ignore[attr-defined]
     assert failures == [(2, url(3), "a.example", 0, End.FAILED, "CONTENT_NOT_FOUND", 404, "not there", 0, "item")]
-    assert aside in ([], [Aside("b.example", 1, "TIMEOUT", 0, "late", 0.0)])
+    assert aside in ([], *([Aside("b.example", 1, "TIMEOUT", 0, "late", due)] for due in (0.0, 77.0)))
     why = ("host", "TIMEOUT", 0, "late", 0) if aside else ("", "", 0, "", 0)
     assert waiting == [
         WaitingRow(3, url(6), "a.example", 0, "", "", 0, "", 0),
@@ -197,7 +223,7 @@ def test_an_upgrade_that_is_killed_before_any_statement_is_made_up_for(left: Pat
         db = sqlite3.connect(left, isolation_level=None, factory=Mortal)
         db.left = steps
         try:
-            frontier_file.upgrade(db)
+            frontier_tables.upgrade(db)
             killed = False
         except Killed:
             steps += 1
@@ -210,6 +236,32 @@ def test_an_upgrade_that_is_killed_before_any_statement_is_made_up_for(left: Pat
             frontier.commit([fetched(taken(frontier, "b.example")[0])], [], 0)
             assert frontier.counts()[End.FETCHED] == 2
     assert steps > 3
+
+
+UPGRADES = """
+import sqlite3, sys
+from sanderling.stores import frontier_tables
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.set_progress_handler(lambda: print("on", flush=True), 40)
+frontier_tables.upgrade(db)
+while True:
+    print("on", flush=True)
+"""
+
+
+@pytest.mark.parametrize("after", [1, 20, 60, 100, 140, 400])
+def test_an_upgrade_that_is_killed_for_good_is_made_up_for(path: Path, after: int) -> None:
+    """By the operating system, wherever it is."""
+    older(path, 1, aside=True)
+    with closing(frontier_file.connect_to_read(path)) as db:
+        before = said(db)
+
+    killed(["-c", UPGRADES, path], after=after)
+
+    with closing(Frontier(path)) as frontier:
+        assert frontier.known == 4
+    with closing(frontier_file.connect_to_read(path)) as db:
+        assert (said(db), version_of(db)) == (before, VERSION)
 
 
 def test_a_row_that_an_earlier_format_has_lost_is_missed(path: Path) -> None:
@@ -251,7 +303,7 @@ def test_a_file_of_a_later_format_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {VERSION + 1}")
 
-    with pytest.raises(FolderError, match="of format 7, this version reads up to 6"):
+    with pytest.raises(FolderError, match=f"of format {VERSION + 1}, this version reads up to {VERSION}"):
         Frontier(path)
 
 

@@ -141,6 +141,19 @@ class Basic:
 
 
 @dataclass(frozen=True, slots=True)
+class Digest:
+    """A user and a password that is never sent: HTTP Digest, RFC 7616. It is set for hosts, in `HostSettings`."""
+
+    user: str
+    password: str = field(repr=False)
+
+    def secrets(self, environment: Mapping[str, str]) -> tuple[str, str]:
+        """Both. Raises ValueError."""
+        user = reveal("user of Digest", self.user, environment)
+        return user, reveal("password of Digest", self.password, environment)
+
+
+@dataclass(frozen=True, slots=True)
 class OAuth2:
     """Tokens from `token_url`: for the client itself, or with a refresh token, which the host may rotate.
 
@@ -248,7 +261,7 @@ class FormLogin:
 
     All other fields are sent as the page has them. We are logged in if the reply is good, has no such form any more and
     holds `success`, if that is given. The session is kept by cookies, and begun anew where `expired` holds for a reply,
-    or a reply leads to the page of the form.
+    or a reply leads to the page of the form, or has the form in it and not `success`.
     """
 
     page: str

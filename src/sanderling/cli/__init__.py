@@ -73,12 +73,15 @@ app.command(
 app.command(
     "sanderling.cli.forget:forget",
     name="forget",
-    help="Remove hosts, pages or people from a folder of pages or repos, and never ask for them again.\n\n"
-    "Rows, files, archives, Parquet and the exports on this machine are written anew without them, and the folder "
+    help="Remove hosts, pages or people from a folder of pages or repos, and never ask for them again; of events, what "
+    "is old.\n\n"
+    "Rows, files, archives, Parquet and the exports that can be reached are written anew without them, and the folder "
     "keeps a hash by which they are known again. Killed in between, run it again without a name, and it goes on. "
-    "Exports that cannot be reached are named.\n\n"
+    "Exports that cannot be reached are named. Of events, rows stay; one whose record is gone cannot be replayed, and "
+    "its message, if it comes again, is processed again.\n\n"
     "Exit code 0, 1 if it could not be done now, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling forget example 'https://example.org/people/ann/*'",
+    help_epilogue="Example:\n\n    sanderling forget example 'https://example.org/people/ann/*'\n"
+    "    sanderling forget events errors --older-than 90d",
 )
 app.command(
     "sanderling.cli.status:status",

@@ -14,6 +14,7 @@ COMMANDS = {
     "events dead list": "dead list DIR",
     "events dead replay": "dead replay DIR",
     "events dead show": "dead show DIR KEY",
+    "events forget": "forget DIR errors",
     "events migrate down": "events migrate REVISION --yes",
     "events migrate status": "events migrate",
     "events migrate up": "events migrate head",

@@ -32,6 +32,7 @@ class FrontierRun(Generic[F, S]):
         self, folder: F, source: S, engine: Engine[Any, Any, Any], loader: Loader[Any], limiter: Limiter, clock: Clock
     ) -> None:
         self.folder = folder
+        folder.ledger.wall = clock.wall
         self.source = source
         source.counts.update(folder.ledger.counts())
         self.engine = engine

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sanderling.apis.auth import Basic, Bearer, FormLogin, reveal
+from sanderling.apis.auth import Basic, Bearer, Digest, FormLogin, reveal
 from sanderling.apis.credentials import Answered, Credentials
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import CookieSender, Fetched, Fetcher, Read, Sends
 from sanderling.fetch.cookies import Cookie, CookieJar
+from sanderling.fetch.digest import DigestUser
 from sanderling.fetch.hosts import HostTable, HostTraffic, split_secrets
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
@@ -23,7 +24,7 @@ class HostSettings:
     """What is set for a host, or for all that a pattern names. A secret is written as `env:NAME` or `file:PATH`."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    auth: Basic | Bearer | None = None
+    auth: Basic | Bearer | Digest | None = None
     login: FormLogin | None = None
     rps: float | None = None  # requests a second to each of them at most
     proxy: str | None = field(default=None, repr=False)  # http://host:port, or env:NAME for one with a password
@@ -46,11 +47,14 @@ class HostSettings:
             tuple(pair for pair in plain if pair[0] not in hidden),
             (*secret, *(pair for pair in plain if pair[0] in hidden)),
         )
-        if self.auth is not None:
+        digest = None
+        if isinstance(self.auth, Digest):
+            digest = DigestUser(*self.auth.secrets(environment))
+        elif self.auth is not None:
             placement = self.auth.placement
             secret = (*secret, (placement.name, placement.prefix + self.auth.secret(environment)))
         proxy = None if self.proxy is None else reveal("proxy", self.proxy, environment)
-        return HostTraffic(plain, secret, proxy, self.cookies, self.plain_http)
+        return HostTraffic(plain, secret, proxy, self.cookies, self.plain_http, digest)
 
 
 HostPatterns = Mapping[str, HostSettings]

@@ -25,6 +25,7 @@ from sanderling.task import SECRET_BODY, Reply, Task
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_HOPS = 10  # as browsers have it, halved
+MOST_CHALLENGES = 2  # of a host that wants proof of who asks: its first, and one for a nonce that is too old
 LONGEST_WAIT = 5.0  # seconds; a hop or a retry that is due later is somebody else's to schedule
 # What a host, or the way to it, can make a client raise. Anything else is a bug of ours, and loud.
 EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding)
@@ -112,7 +113,7 @@ class Fetcher:
         gives further requests as any permit does. `read` has the last word on each reply but redirects, and the limiter
         learns from that.
         """
-        requests = hops = 0
+        requests = hops = challenges = 0
         seen = {(task.url, self.cookies_for(task))} if self._follow else set()
         while True:
             leave: Permit | Outcome
@@ -127,6 +128,9 @@ class Fetcher:
             leave.charge(self._limiter.cost(task.host, task.url))
             outcome, reply = await self._once(task, leave, permit, read)
             requests += 1
+            if reply is not None and reply.challenged and challenges < MOST_CHALLENGES:
+                challenges += 1
+                continue
             if self._follow and reply is not None and moves(reply):
                 hops += 1
                 following = self._following(task, reply, seen, hops)
@@ -211,7 +215,7 @@ class Fetcher:
             if reply.address:
                 self._limiter.locate(permit, reply.address)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
-            if read is not None and not moves(reply):
+            if read is not None and not moves(reply) and not reply.challenged:
                 said = read(reply, outcome)
                 outcome = said if isinstance(said, Outcome) else await said
         except EXPECTED as error:

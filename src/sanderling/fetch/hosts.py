@@ -7,6 +7,7 @@ from functools import lru_cache
 from yarl import URL
 
 from sanderling.fetch.cookies import PER_DOMAIN
+from sanderling.fetch.digest import DigestUser
 from sanderling.limit.sharing import EACH, host_pattern, patterns_of
 from sanderling.redact import is_secret
 from sanderling.task import Headers, Task
@@ -26,6 +27,7 @@ class HostTraffic:
     proxy: str | None = field(default=None, repr=False)  # http://host:port; may hold a password
     cookies: int | None = None  # that it may set at most; 0 for none
     plain_http: bool | None = None
+    digest: DigestUser | None = None  # whom it is told by a proof, as its 401 wants it
 
     def __post_init__(self) -> None:
         try:
@@ -45,18 +47,23 @@ class HostTraffic:
             self.proxy if other.proxy is None else other.proxy,
             self.cookies if other.cookies is None else other.cookies,
             self.plain_http if other.plain_http is None else other.plain_http,
+            self.digest if other.digest is None else other.digest,
         )
 
     def headers_for(self, task: Task) -> Headers:
         """The headers that a task is sent with; its own count before those that are set."""
-        secrets = self.secrets if self.plain_http or task.url[:6].lower() == "https:" else ()
+        secrets = self.secrets if self.may_tell(task) else ()
         return _merge((*self.headers, *secrets), task.headers)
+
+    def may_tell(self, task: Task) -> bool:
+        """Whether a task may carry a secret."""
+        return bool(self.plain_http) or task.url[:6].lower() == "https:"
 
     def without_secrets(self, headers: Iterable[tuple[str, str]], task: Task) -> Headers:
         """The headers of a request as they may be kept: without those that hold a secret of ours."""
-        if not self.secrets and not task.secrets:
+        if not self.secrets and not task.secrets and self.digest is None:
             return tuple(headers)
-        hidden = task.secrets | {name.lower() for name, _ in self.secrets}
+        hidden = task.secrets | {name.lower() for name, _ in self.secrets} | {"authorization"}
         return tuple(pair for pair in headers if pair[0].lower() not in hidden)
 
 

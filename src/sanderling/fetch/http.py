@@ -16,10 +16,11 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import moves
 from sanderling.fetch.deadlines import Deadline, Deadlines
 from sanderling.fetch.decode import ACCEPTED, Body, Receiver
+from sanderling.fetch.digest import DigestSessions
 from sanderling.fetch.guard import GuardRules
-from sanderling.fetch.hosts import NO_HOSTS, HostTable
+from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
 from sanderling.fetch.names import GuardedResolver
-from sanderling.fetch.wire import HttpWire, WireAnswer
+from sanderling.fetch.wire import HttpWire, WireAnswer, target_of
 from sanderling.limit.memory import Memory
 from sanderling.task import Reply, Task
 
@@ -78,6 +79,7 @@ class Http:
         self._clock = clock or SystemClock()
         self._deadlines = Deadlines(self._clock, self._rules.total)
         self._wire: HttpWire | None = None
+        self._digests = DigestSessions()
 
     async def __aenter__(self) -> Self:
         rules = self._rules
@@ -104,12 +106,20 @@ class Http:
         """The reply to `task`, redirects included as they are. Raises what `classify.of_error` understands."""
         if self._wire is None:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
+        origin = self._wire.origin_of(task.url)
+        traffic = origin.traffic
         if self._memory is not None:
             # What an answer holds that nobody was given: this asks for it once more.
             self._memory.release(task.holder or task.url)
+        headers = task.headers if traffic is NOTHING else traffic.headers_for(task)
+        session, used = None, ""
+        if traffic.digest is not None and traffic.may_tell(task):
+            session = self._digests.of(task.host, traffic.digest)
+            line, used = session.prove(task.method, target_of(task.url))
+            headers = (*headers, ("Authorization", line)) if line else headers
         wait = min(self._rules.connect + self._rules.first_byte, task.wait or inf)
         with self._deadlines.begin("first byte", wait) as deadline:
-            answer = await self._wire.ask(task)
+            answer = await self._wire.ask(task, origin, headers)
             latency = self._clock.now() - deadline.started
             try:
                 body = await self._read(answer, deadline, task)
@@ -119,10 +129,10 @@ class Http:
                     self._memory.release(task.holder or task.url)
                 raise
         # With a proxy, it is the proxy that knows.
-        traffic = answer.origin.traffic
-        address = "" if traffic.proxy else self._names.address(answer.origin.request.host)
+        address = "" if traffic.proxy else self._names.address(origin.request.host)
         sent = traffic.without_secrets(answer.sent, task)
-        reply = Reply(answer.status, answer.headers, body, task.url, latency, address, sent)
+        challenged = session is not None and session.learn(answer.status, answer.headers, used)
+        reply = Reply(answer.status, answer.headers, body, task.url, latency, address, sent, challenged)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
             self._memory.release(task.holder or task.url)

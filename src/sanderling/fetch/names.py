@@ -21,6 +21,10 @@ AT_ONCE = 64
 REMEMBERED = 100_000  # names whose address is known
 # Seconds for which it is. The client remembers a thousand by itself: with more hosts, every connection would ask again.
 KEPT = 300.0
+# Seconds for which it is known that there is no such name: the tries of one URL ask once, and one that was just
+# registered is found soon. A nameserver that does not answer is asked again at once.
+KEPT_MISSING = 30.0
+NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
 A_SECOND = 200  # names that are looked up, all hosts together: a nameserver is a host too
 
 LookUp = Callable[..., list[tuple[Any, ...]]]  # socket.getaddrinfo, or a fake
@@ -38,7 +42,8 @@ class GuardedResolver(AbstractResolver):
     ) -> None:
         self._clock = clock or SystemClock()
         self._next = 0.0  # when the next name may be looked up
-        self._known: Shelves[tuple[float, int, list[tuple[Any, ...]]]] = Shelves(REMEMBERED)  # until when, and of which
+        # Until when it is known, of which family, and the addresses, or why there are none.
+        self._known: Shelves[tuple[float, int, list[tuple[Any, ...]] | socket.gaierror]] = Shelves(REMEMBERED)
         self._rules = rules
         self._trusted = trusted  # proxies, which whoever runs us has named
         self._look_up = partial(look_up, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
@@ -51,25 +56,34 @@ class GuardedResolver(AbstractResolver):
         """The addresses of a host. Raises OSError, or Refused if one of them may not be called."""
         known = self._known.get(host)
         if known is not None and known[0] > self._clock.now() and known[1] == family:
-            lines = known[2]
+            said = known[2]
         else:
-            lines = await self._ask(host, port, family)
+            said = await self._ask(host, port, family)
+        if isinstance(said, socket.gaierror):
+            raise socket.gaierror(*said.args)  # a new one each time: one that is raised again grows its traceback
+        lines = said
         found = [_result(host, port, *each) for each in lines]
         if host not in self._trusted:
             check_addresses([each["host"] for each in found], self._rules)
             self._found.put(host, min((each["host"] for each in found), key=_order))
         return found
 
-    async def _ask(self, host: str, port: int, family: int) -> list[tuple[Any, ...]]:
+    async def _ask(self, host: str, port: int, family: int) -> list[tuple[Any, ...]] | socket.gaierror:
         """Look the name up when it is its turn."""
         now = self._clock.now()
         self._next = max(now, self._next) + 1 / A_SECOND
         if (wait := self._next - 1 / A_SECOND - now) > 0:
             await self._clock.sleep(wait)
         work = partial(self._look_up, host, port, family=family)
-        lines = await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        self._known.put(host, (self._clock.now() + KEPT, family, lines))
-        return lines
+        said: list[tuple[Any, ...]] | socket.gaierror
+        try:
+            said, kept = await asyncio.get_running_loop().run_in_executor(self._threads, work), KEPT
+        except socket.gaierror as error:
+            if error.errno not in NO_SUCH_NAME:
+                raise
+            said, kept = error.with_traceback(None), KEPT_MISSING
+        self._known.put(host, (self._clock.now() + kept, family, said))
+        return said
 
     def address(self, host: str) -> str:
         """Where a host lives: the lowest of its addresses, as their order differs each time; nothing if unknown."""

@@ -5,6 +5,7 @@ redirects, retries and decoding are done elsewhere, each with leave. docs/why/ht
 """
 
 import asyncio
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,13 +17,14 @@ from aiohttp.streams import StreamReader
 from yarl import URL
 
 from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
-from sanderling.fetch.hosts import NOTHING, HostTable, HostTraffic
+from sanderling.fetch.hosts import HostTable, HostTraffic
 from sanderling.fetch.protocol import read_leniently
 from sanderling.task import Headers, Task
 
 KNOWN = 1024  # origins of which it is remembered how they are asked
 BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 FRAMING = frozenset({"content-length", "transfer-encoding"})  # which is for whoever sends the body to say
+_ORIGIN = re.compile(r"[A-Za-z]+://[^/?#]*")
 CONTINUES = range(100, 200)  # statuses of what comes before the answer
 SWITCHED = 101
 
@@ -40,7 +42,6 @@ class Origin(NamedTuple):
 class WireAnswer(NamedTuple):
     """The head of an answer, and its body as it comes. Whoever does not read that to its end closes the connection."""
 
-    origin: Origin
     status: int
     headers: Headers
     encoding: str | None
@@ -68,23 +69,23 @@ class HttpWire:
         """End all connections."""
         await self._connector.close()
 
-    async def ask(self, task: Task) -> WireAnswer:
-        """Send a task, once; what came back, up to its body. Raises Refused, or what aiohttp raises."""
-        at = _path_begins(task.url)
-        origin = self._origin(task.url[:at])
+    def origin_of(self, url: str) -> Origin:
+        """How the origin of an address is asked. Raises Refused if it may not be."""
+        return self._origin(url[: _path_begins(url)])
+
+    async def ask(self, task: Task, origin: Origin, headers: Headers) -> WireAnswer:
+        """Send a task to its origin with these headers, once; what came back, up to its body. Raises aiohttp's errors."""
         connection = await self._connect(origin)
         try:
-            head, sent = _head(origin, task)
-            path = task.url[at:].partition("#")[0]
-            slash = "" if path.startswith("/") else "/"
-            line = f"{task.method} {origin.target}{slash}{path} HTTP/1.1\r\n".encode()
+            head, sent = _head(origin, task, headers)
+            line = f"{task.method} {origin.target}{target_of(task.url)} HTTP/1.1\r\n".encode()
             message, body = await _exchange(connection, line + head + (task.body or b""), task.method)
         except BaseException:
             connection.close()
             raise
         body.on_eof(connection.release)
         encoding, received = message.headers.get(hdrs.CONTENT_ENCODING), tuple(message.headers.items())
-        return WireAnswer(origin, message.code, received, encoding, body, sent, connection)
+        return WireAnswer(message.code, received, encoding, body, sent, connection)
 
     async def _connect(self, origin: Origin) -> Connection:
         try:
@@ -93,7 +94,6 @@ class HttpWire:
             raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {origin.request.host}") from expired
 
     def _know(self, address: str) -> Origin:
-        """How an origin is asked. Raises Refused if it may not be."""
         host = check_url(address, self._guard)
         traffic = self._hosts.of(host)
         if traffic.proxy is not None:
@@ -122,17 +122,19 @@ async def _exchange(connection: Connection, said: bytes, method: str) -> tuple[R
 
 
 def _path_begins(url: str) -> int:
-    """Where the origin of an address ends."""
-    begins = url.find("/", url.find("://") + 3)
-    end = len(url) if begins < 0 else begins
-    if "?" in url[:end] or "#" in url[:end]:
-        return min(at for mark in "?#" if (at := url.find(mark)) >= 0)
-    return end
+    """Where the origin of an address ends; 0 if it has none, which may not be asked."""
+    found = _ORIGIN.match(url)
+    return found.end() if found else 0
 
 
-def _head(origin: Origin, task: Task) -> tuple[bytes, Headers]:
+def target_of(url: str) -> str:
+    """What of an address a host is asked for."""
+    path = url[_path_begins(url) :].partition("#")[0]
+    return path if path.startswith("/") else f"/{path}"
+
+
+def _head(origin: Origin, task: Task, headers: Headers) -> tuple[bytes, Headers]:
     """The headers of a request as they are written, and as they are."""
-    headers = task.headers if origin.traffic is NOTHING else origin.traffic.headers_for(task)
     leave = origin.request.headers.get(hdrs.PROXY_AUTHORIZATION) if origin.target else None
     if not headers and leave is None and task.body is None and task.method in BODILESS:
         return origin.head, origin.sent

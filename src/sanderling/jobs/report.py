@@ -61,7 +61,7 @@ def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = 
         set_aside=source.set_aside,
         inflight=run.engine.inflight,
         bytes=source.bytes,
-        hosts=len(source.hosts),
+        hosts=run.folder.ledger.hosts_known,
         gone=largest(source.gone),
         over_budget=(job.max_requests is not None and run.requests >= job.max_requests)
         or (job.max_records is not None and run.records >= job.max_records),

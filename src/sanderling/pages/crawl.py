@@ -35,6 +35,7 @@ from sanderling.stores.frontier_rows import End, Ended, QueuedUrl, failed_as
 
 # To hand on one row costs as much as to hand on fifty, so rows wait for others, while there is anything else to do.
 GATHER = WriterRules(gather=5.0, enough=50)
+FIRST_DUE = (-1.0, 0)  # before every due time and id
 
 
 class Crawl(FrontierRun[CrawlFolder, PageSource]):
@@ -93,10 +94,11 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
         source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
         source.budgets = TrapBudgets(self.rules, ledger.fetched() if self.rules.has_budgets else {})
-        first = ledger.waiting_hosts(0, source.most_hosts, inf)
+        ledger.clear_aside()
+        first = ledger.waiting_hosts(FIRST_DUE, source.most_hosts, inf)
         source.waiting = ledger.counts()[End.WAITING] - sum(each.waiting for each in first)
         source.unread = source.waiting > 0
-        after = first[-1].id if source.unread else 0
+        after = (first[-1].due, first[-1].id) if source.unread else FIRST_DUE
         try:
             await self.ask_for({each.name: each.waiting for each in first}, self._read_hosts(after), *self._beside())
         finally:
@@ -122,8 +124,11 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
                 due = await self._executor(visiting.take, self.clock.wall())
                 self.engine.wake([self.source.visit(each) for each in due])
 
-    async def _read_hosts(self, after: int) -> None:
-        """Bring hosts from disk that did not fit into memory, whenever there is room, round after round."""
+    async def _read_hosts(self, after: tuple[float, int]) -> None:
+        """Bring hosts from disk that did not fit into memory, whenever there is room: those first that are due first.
+
+        One that is found again once it made room is due from then on, behind the others; so all get their turn.
+        """
         source, read, met = self.source, self.folder.ledger.waiting_hosts, 0
         while True:
             await source.room.wait()
@@ -131,8 +136,8 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
                 found = await self._executor(read, after, most, self.clock.wall())
                 new = source.read_hosts(found)
                 met += len(new)
-                after = found[-1].id if len(found) == most else 0
-                if not after:
+                after = (found[-1].due, found[-1].id) if len(found) == most else FIRST_DUE
+                if after == FIRST_DUE:
                     source.unread = bool(met or source.passed_over)
                     met, source.passed_over = 0, False
                 self.engine.wake(new)

@@ -11,10 +11,12 @@ import msgspec
 from sanderling.crawls.records import explain_end, nearest_urls, open_ledger, rows_behind
 from sanderling.ids import HostError, host_of
 from sanderling.pages.earlier import LEDGER, NEXT, place
+from sanderling.pages.forget import ForgottenUrls
 from sanderling.pages.output import PAGES
 from sanderling.pages.record import PageRow
 from sanderling.pages.urls import UrlError, normalise
 from sanderling.stores import frontier_reading
+from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_reading import VisitCounts
 from sanderling.stores.frontier_rows import KEPT
@@ -94,6 +96,8 @@ class PageRecords:
                 about = "" if known is None else _visits(frontier_reading.visits_of(db, known.id))
                 return RecordLookup(rows[-1], rows[:-1][-MOST_HISTORY:], about=about)
             near = nearest_urls(db, url) or self._some_hosts()
+        if known is None and ForgottenUrls(Forgotten.of(self._folder)).has(url, host):
+            return RecordLookup(None, rows, "it was forgotten: it is not asked for again", near)
         if known is None:
             return RecordLookup(
                 None, rows, "no page linked to it, or the limits of the crawl (hosts, depth) leave it out", near

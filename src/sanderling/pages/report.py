@@ -43,7 +43,7 @@ def report_crawl(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool
         set_aside=crawl.set_aside,
         inflight=crawl.inflight,
         bytes=crawl.bytes,
-        hosts=len(crawl.hosts),
+        hosts=crawl.folder.ledger.hosts_known,
         crawl=crawl.folder.crawl,
     )
     hosts = partial(backlog_host, crawl.hosts)

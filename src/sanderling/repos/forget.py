@@ -5,24 +5,22 @@ Done again after it was killed, it does nothing where it was done before.
 """
 
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from sanderling.formats.rca import RcaError
 from sanderling.formats.rca_writer import RcaWriter
 from sanderling.ids import HostError, host_of
-from sanderling.repos.archives import Archive, ArchiveProblem
+from sanderling.repos.archives import Archive, ArchiveProblem, BlockHead
 from sanderling.repos.directory import Directory, DirectoryEntry
 from sanderling.repos.leave_out import RepoLeaveOut, read_thing
 from sanderling.repos.segments import PART, segments_in
 from sanderling.stores.durable import FolderError, Lock, draft_of, plainly, sync_folder
 from sanderling.stores.forgotten import Forgotten, Wish
-from sanderling.stores.sqlite_progress import SqliteProgress
-
-PROGRESS = "progress.db"
-CACHES = ("limiter.json", "status.json")  # that name hosts, and are made again by the next run
+from sanderling.stores.host_traces import remove_traces
+from sanderling.stores.ports import RepoProgress
 
 
 class ReposRemoved(NamedTuple):
@@ -79,7 +77,15 @@ def begin(folder: Path, lines: Sequence[str], exports: Sequence[str]) -> None:
             lock.release()
 
 
-def finish(folder: Path) -> ReposRemoved:
+def survey(folder: Path, lines: Sequence[str]) -> ReposRemoved:
+    """How much there is to be removed, with what was cut short. Changes nothing. Raises FolderError, ValueError."""
+    listed = RepoLeaveOut.of(map(read_thing, (*Forgotten.of(folder).says.removing, *lines)))
+    with plainly(folder):
+        found = [len(_meant_in(path, listed)) for path in segments_in(folder)]
+    return ReposRemoved(sum(found), sum(map(bool, found)))
+
+
+def finish(folder: Path, progress: RepoProgress, say: Callable[[str], object] = lambda _: None) -> ReposRemoved:
     """Remove what is to be removed; what of it was left. Raises FolderError, and ProgressError."""
     forgotten = Forgotten.of(folder)
     if not forgotten.says.removing:
@@ -87,29 +93,39 @@ def finish(folder: Path) -> ReposRemoved:
     listed = RepoLeaveOut.of(map(read_thing, forgotten.says.removing))
     with plainly(folder), ExitStack() as held:
         held.callback(Lock(folder / "lock").release)
-        removed = [_forget_in(path, listed) for path in segments_in(folder)]
-        if (folder / PROGRESS).exists():
-            progress = held.enter_context(closing(SqliteProgress(folder / PROGRESS)))
-            progress.forget(sorted(listed.dids.union(*removed)))
-        for name in CACHES if listed.hosts else ():
-            (folder / name).unlink(missing_ok=True)
-        sync_folder(folder)
+        removed = []
+        for path in segments_in(folder):
+            say(path.name)
+            removed.append(_forget_in(path, listed, progress))
+        progress.forget(sorted(listed.dids))
+        if listed.hosts:
+            progress.clear_aside()
+        remove_traces(folder, lambda host: listed.has("", f"https://{host}"))
         forgotten.removed()
-    return ReposRemoved(sum(map(len, removed)), sum(map(bool, removed)))
+    return ReposRemoved(sum(removed), sum(map(bool, removed)))
 
 
-def _forget_in(path: Path, listed: RepoLeaveOut) -> list[str]:
-    """Write a segment anew without what is meant; the DIDs that were in it."""
+def _forget_in(path: Path, listed: RepoLeaveOut, progress: RepoProgress) -> int:
+    """Have the progress let go of what is meant, and write a segment anew without it; how many there were.
+
+    In this order: only the segment says which DIDs of a host are meant.
+    """
+    meant = _meant_in(path, listed)
+    if not meant:
+        return 0
+    progress.forget([head.did for head in meant])
     problems: list[ArchiveProblem] = []
+    with Archive(path, problems.append) as archive:
+        _rewrite(path, archive, {head.offset for head in meant}, problems)
+    return len(meant)
+
+
+def _meant_in(path: Path, listed: RepoLeaveOut) -> list[BlockHead]:
     try:
-        with Archive(path, problems.append) as archive:
-            meant = [head for head in archive.heads(check=False) if listed.has(head.did, head.pds)]
-            if meant:
-                offsets = {head.offset for head in meant}
-                _rewrite(path, archive, offsets, problems)
+        with Archive(path, lambda _: None) as archive:
+            return [head for head in archive.heads(check=False) if listed.has(head.did, head.pds)]
     except RcaError as error:
         raise FolderError(f"{path} is no segment ({error}). Move it away, and run this again.") from None
-    return [head.did for head in meant]
 
 
 def _rewrite(path: Path, archive: Archive, without: set[int], problems: Sequence[ArchiveProblem]) -> None:

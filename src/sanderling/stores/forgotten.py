@@ -6,6 +6,7 @@ is, and until the last of it is: killed in between, whoever opens the folder nex
 
 import hashlib
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
@@ -75,6 +76,10 @@ class Forgotten:
     def begins(self, kind: str, text: str) -> bool:
         """Whether this begins with something that was forgotten."""
         return any(self.has(kind, text[:length]) for length in self._lengths.get(kind, ()) if length <= len(text))
+
+    def counts(self) -> dict[str, int]:
+        """How many things of each kind were forgotten."""
+        return dict(sorted(Counter(each.kind for each in self.says.things).items()))
 
     def begin(self, wishes: Iterable[Wish], removing: Sequence[str], exports: Sequence[str]) -> Self:
         """Decide to forget these; nothing is removed yet."""

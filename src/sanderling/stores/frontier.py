@@ -13,7 +13,7 @@ One connection, one caller at a time. Whatever the disk does comes out as a Fold
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import msgspec
 
 from sanderling.ids import partition_of
 from sanderling.outcome import Outcome
-from sanderling.stores import frontier_file, frontier_reading
+from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_rows import (
@@ -54,6 +54,7 @@ class Frontier:
         if not path.exists():
             frontier_file.create(path, FrontierMeta())
         self._path = path
+        self.wall: Callable[[], float] = float  # says the time, in seconds since 1970; without one, hosts go by id
         self._db = frontier_file.connect(path)
         try:
             with plainly(path):
@@ -68,12 +69,13 @@ class Frontier:
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, RobotsReply] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
+        self.hosts_known = frontier_reading.count_hosts(self._db)
         self._clean = frontier_file.is_clean(self._db)  # whether it says that whoever wrote in it closed it
         self._tally = Counter(frontier_reading.tally(self._db))
         if not (self._clean and self._path.stat().st_size > frontier_file.SMALL):
             frontier_file.check_whole(self._db, self._path)
             self._tally = Counter(frontier_reading.count_ends(self._db))
-        if (last := frontier_file.last_id(self._db)) > self.meta.last_id:
+        if (last := frontier_tables.last_id(self._db)) > self.meta.last_id:
             raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.meta.last_id} at most.")
         if self.known != self.meta.known:
             raise FolderError(f"{self._path} is damaged: it has {self.known} URLs, expected {self.meta.known}.")
@@ -98,8 +100,8 @@ class Frontier:
         with plainly(self._path):
             return dict(self._db.execute("SELECT name, fetched FROM host WHERE fetched > 0"))
 
-    def waiting_hosts(self, after: int, most: int, wall: float) -> list[HostBacklog]:
-        """The first so many hosts with a higher id that have URLs that wait, and are due if they were set aside."""
+    def waiting_hosts(self, after: tuple[float, int], most: int, wall: float) -> list[HostBacklog]:
+        """The first so many hosts that have URLs that wait, by due time and id, behind such a pair, and due by then."""
         with plainly(self._path):
             return frontier_reading.waiting_hosts(self._db, after, most, wall)
 
@@ -149,7 +151,8 @@ class Frontier:
             self._put_off(again)
             frontier_file.remember(self._db, ended)
             new = self._add(found)
-            frontier_file.shift_hosts(self._db, {self._hosts[name]: number for name, number in new.items()})
+            waiting = {self._hosts[name]: number for name, number in new.items()}
+            frontier_file.shift_hosts(self._db, waiting, self.wall())
             tally[End.WAITING, ""] += sum(new.values())
             meta = self._counted(watermark=watermark, known=self.known + sum(new.values()))
         self.meta = meta
@@ -157,7 +160,7 @@ class Frontier:
 
     def _counted(self, **changes: int) -> FrontierMeta:
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
-        changes["last_id"] = max(self.meta.last_id, frontier_file.last_id(self._db))
+        changes["last_id"] = max(self.meta.last_id, frontier_tables.last_id(self._db))
         changes["kept"] = self.kept
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
@@ -172,7 +175,7 @@ class Frontier:
                 raise ValueError(frontier_reading.misfit(self._db, ended))
             waiting[done[0][0]] -= 1
             fetched[done[0][0]] += each.end in PAGES
-        frontier_file.shift_hosts(self._db, waiting, fetched)
+        frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
         self._db.executemany("DELETE FROM again WHERE id = ?", [(each.id,) for each in ended])
         why = [
             (each.id, each.outcome.status, as_text(each.outcome.detail), each.sent)
@@ -208,21 +211,13 @@ class Frontier:
     def set_aside(self, host: str, outcome: Outcome, due: float = 0.0) -> None:
         """Note why the host does not answer, and when to ask next: what waits for it goes on waiting, without blame."""
         with self._transaction():
-            self._db.execute(
-                """INSERT OR REPLACE INTO aside (host, code, status, detail, due)
-                SELECT id, ?, ?, ?, ? FROM host WHERE name = ?""",
-                (self._codes[outcome.code], outcome.status, as_text(outcome.detail), due, host),
-            )
-            # What failed while its host was at fault has not failed.
-            self._db.execute("DELETE FROM again WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
+            why = self._codes[outcome.code], outcome.status, as_text(outcome.detail)
+            frontier_file.set_aside(self._db, host, why, due)
 
     def clear_aside(self, host: str | None = None) -> None:
         """The host answers, or without a name: every host is to be asked again."""
         with self._transaction():
-            if host is None:
-                self._db.execute("DELETE FROM aside")
-            else:
-                self._db.execute("DELETE FROM aside WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
+            frontier_file.clear_aside(self._db, host)
 
     def note_hosts(self, notes: Iterable[HostNote]) -> None:
         """Set hosts aside, or welcome them back."""
@@ -237,7 +232,8 @@ class Frontier:
         with self._transaction() as tally:
             answering = "end = 0 AND host NOT IN (SELECT host FROM aside)"
             number = self._db.execute(f"UPDATE url SET end = 6 WHERE {answering}").rowcount  # noqa: S608 - ours
-            self._db.execute("UPDATE host SET waiting = 0 WHERE id NOT IN (SELECT host FROM aside) AND waiting > 0")
+            which = "id NOT IN (SELECT host FROM aside) AND waiting > 0"
+            self._db.execute(f"UPDATE host SET waiting = 0, due = NULL WHERE {which}")  # noqa: S608 - ours
             self._db.execute("DELETE FROM again WHERE host NOT IN (SELECT host FROM aside)")
             tally[End.LEFT, ""] += number
             tally[End.WAITING, ""] -= number
@@ -254,8 +250,9 @@ class Frontier:
             self._db.execute(f"DELETE FROM failure WHERE id IN ({which})", given)  # noqa: S608 - ours
             frontier_file.rank_again(self._db, given)
             self._db.execute("UPDATE url SET end = 0, code = 0 WHERE end = ? AND code = coalesce(?, code)", given)
-            rows = [(number, name) for name, number in hosts.items()]
-            self._db.executemany("UPDATE host SET waiting = waiting + ? WHERE name = ?", rows)
+            ids = self._host_ids(hosts)
+            waiting = {ids[name]: number for name, number in hosts.items()}
+            frontier_file.shift_hosts(self._db, waiting, self.wall())
             for (was, why), number in self._tally.items():
                 if was is end and code in (None, why):
                     tally[was, why] -= number
@@ -276,7 +273,7 @@ class Frontier:
                 tally[End(end), names[code]] -= 1
                 waiting[host] += 1
                 fetched[host] -= end in PAGES
-            frontier_file.shift_hosts(self._db, waiting, fetched)
+            frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
             number = waiting.total()
             tally[End.WAITING, ""] += number
             meta = self._counted(watermark=watermark)
@@ -357,6 +354,7 @@ class Frontier:
     def _transaction(self) -> Iterator[Counter[tuple[End, str]]]:
         """All or nothing; what is put into the counter is added to the tally once it is on disk."""
         changes: Counter[tuple[End, str]] = Counter()
+        self._new_hosts = 0
         with plainly(self._path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -374,6 +372,7 @@ class Frontier:
                     self._db.execute("ROLLBACK")
                 raise
         self._clean = False
+        self.hosts_known += self._new_hosts
         for key, change in changes.items():
             self._tally[key] += change
         self._new_robots.clear()
@@ -385,7 +384,8 @@ class Frontier:
         unseen = [(name,) for name in names if name not in self._hosts]
         if make:
             new = [(name, partition_of(name)) for (name,) in unseen]
-            self._db.executemany("INSERT OR IGNORE INTO host (name, partition) VALUES (?, ?)", new)
+            made = self._db.executemany("INSERT OR IGNORE INTO host (name, partition) VALUES (?, ?)", new)
+            self._new_hosts += max(0, made.rowcount)
         for name in unseen:
             self._hosts.update(self._db.execute("SELECT name, id FROM host WHERE name = ?", name))
         if make and not names.keys() <= self._hosts.keys():

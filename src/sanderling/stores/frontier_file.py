@@ -6,23 +6,19 @@ Numbers were measured with 1,000,000 URLs over 1,000 hosts, in commits of 5,000 
 import hashlib
 import sqlite3
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 
-from sanderling.ids import partition_of
 from sanderling.outcome import Code
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_rows import PAGES, End, Ended
-from sanderling.stores.sqlite_file import transaction, version_of
+from sanderling.stores.frontier_rows import End, Ended
+from sanderling.stores.frontier_tables import AGAIN, DUE, REQUESTS, TABLES, TALLY, VERSION, VISITS, last_id, upgrade
+from sanderling.stores.sqlite_file import version_of
 
-# 2: URLs may be left out. 3: partitions of hosts, URLs that wait since they failed, ids with gaps. 4: requests of jobs.
-# 5: sums of what is known, by end and by host. 6: second visits.
-VERSION = 6
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases
 
 # Bytes of blake2b that stand for a URL. At a billion URLs of one host two would be taken for one with a probability
@@ -36,64 +32,12 @@ CACHE = 32_000
 # Pages the write-ahead log may hold before they are moved into the file: 64 MB. A page is mostly written again soon,
 # so moving it late is moving it once: 4 times the log made 1.35 times the speed, twice that again 1.1 times.
 LOG = 16_000
+# URLs that one statement inserts: two thirds of the CPU that one each would take.
+TOGETHER = 50
 # Bytes of a file that is read whole before it is trusted, even if its last writer closed it: a tenth of a second.
 SMALL = 64 * 2**20
 
-TABLES = (
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
-    # The partition of a host is that of all its rows, here and in every other table.
-    # `waiting` and `fetched` are sums of its URLs, kept by every commit.
-    """CREATE TABLE host (
-        id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partition INTEGER NOT NULL,
-        waiting INTEGER NOT NULL DEFAULT 0, fetched INTEGER NOT NULL DEFAULT 0)""",
-    "CREATE INDEX host_partition ON host (partition)",
-    "CREATE TABLE code (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    # Ids ascend in the order of discovery; those between may be in another file. SQLite stores 0 and 1 in no bytes at
-    # all: a URL that waits and one that was fetched (end 1, code 1) take the same space, so no page splits.
-    """CREATE TABLE url (
-        id INTEGER PRIMARY KEY, host INTEGER NOT NULL, depth INTEGER NOT NULL,
-        end INTEGER NOT NULL CHECK (end BETWEEN 0 AND 7), code INTEGER NOT NULL,
-        key BLOB NOT NULL, url TEXT NOT NULL)""",
-    # The host first: links mostly stay on their host, so a batch of them touches few pages of this index.
-    "CREATE UNIQUE INDEX url_known ON url (host, key)",
-    # Every index ends with the id, so this is the queue of each host in order.
-    "CREATE INDEX url_waiting ON url (host) WHERE end = 0",
-    """CREATE TABLE failure (
-        id INTEGER PRIMARY KEY, status INTEGER NOT NULL, detail TEXT NOT NULL, requests INTEGER NOT NULL DEFAULT 0)""",
-    # Hosts that did not answer in the last run, why, and when to ask next; what waits for them still waits.
-    """CREATE TABLE aside (
-        host INTEGER PRIMARY KEY, code INTEGER NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL,
-        due REAL NOT NULL DEFAULT 0)""",
-    "CREATE TABLE moved (key BLOB PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE remembered (key BLOB NOT NULL UNIQUE, etag TEXT, modified TEXT, links BLOB NOT NULL)",
-    """CREATE TABLE robots (
-        origin TEXT PRIMARY KEY, status INTEGER NOT NULL, body BLOB NOT NULL, fetched_at REAL NOT NULL)""",
-)
-# URLs that wait since they failed. The host is that of the URL, for the index by which all of one host are forgiven.
-AGAIN = (
-    """CREATE TABLE again (
-        id INTEGER PRIMARY KEY, failures INTEGER NOT NULL, due REAL NOT NULL, code INTEGER NOT NULL,
-        status INTEGER NOT NULL, detail TEXT NOT NULL, host INTEGER NOT NULL)""",
-    "CREATE INDEX again_host ON again (host)",
-)
-# How many URLs ended so, for this reason: to count them is to read them all.
-TALLY = """CREATE TABLE tally (
-    end INTEGER NOT NULL, code INTEGER NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (end, code)) WITHOUT ROWID"""
-# What a job knows of a URL beside the URL; a crawl of pages has no rows here. `ranked` has those that wait and whose
-# priority is not 0, in their order; all others wait in the order of their ids, by the index `url_waiting`.
-REQUESTS = (
-    "CREATE TABLE reader (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    """CREATE TABLE request (
-        id INTEGER PRIMARY KEY, reader INTEGER NOT NULL, priority INTEGER NOT NULL, data BLOB)""",
-    """CREATE TABLE ranked (
-        host INTEGER NOT NULL, priority INTEGER NOT NULL, id INTEGER NOT NULL,
-        PRIMARY KEY (host, priority, id)) WITHOUT ROWID""",
-)
-# When each page is due again, in seconds since 1970, and what its visits have taught (`frontier_visits.py`).
-VISITS = """CREATE TABLE visit (
-    id INTEGER PRIMARY KEY, due REAL NOT NULL, seen REAL NOT NULL, shape REAL NOT NULL, exposure REAL NOT NULL,
-    visits INTEGER NOT NULL, changes INTEGER NOT NULL, rows INTEGER NOT NULL, content BLOB)"""
-DUE = "CREATE INDEX visit_due ON visit (due)"
+_NO_URL = hashlib.blake2b(digest_size=KEY)
 
 
 class FrontierMeta(msgspec.Struct, frozen=True):
@@ -119,7 +63,9 @@ class FrontierMeta(msgspec.Struct, frozen=True):
 
 def key_of(url: str) -> bytes:
     """What stands for the URL wherever it must be found again."""
-    return hashlib.blake2b(url.encode(), digest_size=KEY).digest()
+    digest = _NO_URL.copy()  # which takes half as long as making one
+    digest.update(url.encode())
+    return digest.digest()
 
 
 def create(path: Path, meta: FrontierMeta, earlier: Path | None = None) -> None:
@@ -217,86 +163,6 @@ def check_ours(db: sqlite3.Connection, path: Path) -> None:
         raise FolderError(f"{path} is of format {version}, this version reads up to {VERSION}. Use a newer version.")
 
 
-def upgrade(db: sqlite3.Connection) -> None:
-    """Bring a file of an earlier format to this one, a format at a time, each whole or not at all."""
-    while (version := version_of(db)) < VERSION:
-        UPGRADES[version](db)
-
-
-def _allow_left_out(db: sqlite3.Connection) -> None:
-    """From 1 to 2. SQLite has no other way to change a CHECK without a copy."""
-    db.execute("PRAGMA writable_schema = ON")
-    with _at_once(db, 2):
-        db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'AND 6)', 'AND 7)') WHERE name = 'url'")
-    db.execute("PRAGMA writable_schema = RESET")  # and reads the schema anew
-
-
-def _add_blame(db: sqlite3.Connection) -> None:
-    """From 2 to 3."""
-    db.create_function("partition_of", 1, partition_of, deterministic=True)
-    with _at_once(db, 3):
-        db.execute("ALTER TABLE host ADD COLUMN partition INTEGER NOT NULL DEFAULT 0")
-        db.execute("UPDATE host SET partition = partition_of(name)")
-        db.execute("CREATE INDEX host_partition ON host (partition)")
-        db.execute("ALTER TABLE failure ADD COLUMN requests INTEGER NOT NULL DEFAULT 0")
-        db.execute(  # some of format 2 have none
-            """CREATE TABLE IF NOT EXISTS aside (
-            host INTEGER PRIMARY KEY, code INTEGER NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL)"""
-        )
-        db.execute("ALTER TABLE aside ADD COLUMN due REAL NOT NULL DEFAULT 0")
-        for statement in AGAIN:
-            db.execute(statement)
-        last = last_id(db)
-        db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("known", last), ("last_id", last)])
-
-
-def last_id(db: sqlite3.Connection) -> int:
-    """The highest id in the file; where ids have no gaps it is also their number."""
-    ((last,),) = db.execute("SELECT coalesce(max(id), 0) FROM url")
-    return int(last)
-
-
-def _add_requests(db: sqlite3.Connection) -> None:
-    """From 3 to 4."""
-    with _at_once(db, 4):
-        for statement in REQUESTS:
-            db.execute(statement)
-
-
-def _add_sums(db: sqlite3.Connection) -> None:
-    """From 4 to 5. Reads every URL, once: half a second for a million."""
-    with _at_once(db, 5):
-        db.execute("ALTER TABLE host ADD COLUMN waiting INTEGER NOT NULL DEFAULT 0")
-        db.execute("ALTER TABLE host ADD COLUMN fetched INTEGER NOT NULL DEFAULT 0")
-        db.execute(TALLY)
-        numbers, waiting, fetched = Counter[tuple[int, int]](), Counter[int](), Counter[int]()
-        for (host, end, code), number in Counter(db.execute("SELECT host, end, code FROM url")).items():
-            numbers[end, code] += number
-            waiting[host] += number * (end == End.WAITING)
-            fetched[host] += number * (end in PAGES)
-        db.executemany("INSERT INTO tally VALUES (?, ?, ?)", [(*key, number) for key, number in numbers.items()])
-        rows = [(waiting[host], fetched[host], host) for host in waiting]
-        db.executemany("UPDATE host SET waiting = ?, fetched = ? WHERE id = ?", rows)
-
-
-def _add_visits(db: sqlite3.Connection) -> None:
-    """From 5 to 6."""
-    with _at_once(db, 6):
-        db.execute(VISITS)
-        db.execute(DUE)
-
-
-UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests, 4: _add_sums, 5: _add_visits}
-
-
-@contextmanager
-def _at_once(db: sqlite3.Connection, version: int) -> Iterator[None]:
-    """All or nothing, and then the file is of that format."""
-    with transaction(db):
-        yield
-        db.execute(f"PRAGMA user_version = {version}")
-
-
 def _check_length(db: sqlite3.Connection, path: Path) -> None:
     """Raise FolderError if pages are missing."""
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -331,11 +197,12 @@ def remember(db: sqlite3.Connection, ended: Iterable[Ended]) -> None:
     """Keep what came with validators. What came without them, or has moved, cannot be asked about any more."""
     learned: list[tuple[bytes, str | None, str | None, bytes]] = []
     gone: list[tuple[bytes]] = []
+    any_known = db.execute("SELECT 1 FROM remembered LIMIT 1").fetchone() is not None
     for each in ended:
         etag, modified = _sendable(each.etag), _sendable(each.modified)
         if etag or modified:
             learned.append((key_of(each.url), etag, modified, pack_links(each.links)))
-        elif each.end in (End.FETCHED, End.MOVED):
+        elif any_known and each.end in (End.FETCHED, End.MOVED):
             gone.append((key_of(each.url),))
     db.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?, ?, ?)", learned)
     db.executemany("DELETE FROM remembered WHERE key = ?", gone)
@@ -374,13 +241,41 @@ def insert_urls(db: sqlite3.Connection, rows: Iterator[tuple[int, int, bytes, st
         # SQLite would go on from the highest id in this file: the first gets its id from us.
         sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
         any(db.execute(sql, (given + 1, *row)).rowcount for row in rows)
-    db.executemany("INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES (?, ?, 0, 0, ?, ?)", rows)
+    while some := list(islice(rows, TOGETHER)):
+        values = ", ".join(["(?, ?, 0, 0, ?, ?)"] * len(some))
+        sql = f"INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES {values}"  # noqa: S608 - ours
+        db.execute(sql, list(chain.from_iterable(some)))
 
 
-def shift_hosts(db: sqlite3.Connection, waiting: Mapping[int, int], fetched: Mapping[int, int] | None = None) -> None:
-    """So many more URLs of these hosts wait, by id, and so many more are fetched."""
+def shift_hosts(
+    db: sqlite3.Connection, waiting: Mapping[int, int], wall: float, fetched: Mapping[int, int] | None = None
+) -> None:
+    """So many more URLs of these hosts wait since `wall`, by id, and so many more are fetched."""
     rows = [(number, 0 if fetched is None else fetched[host], host) for host, number in waiting.items()]
     db.executemany("UPDATE host SET waiting = waiting + ?, fetched = fetched + ? WHERE id = ?", rows)
+    begun = [(wall, host) for host, number in waiting.items() if number > 0]
+    due = "max(?, coalesce((SELECT aside.due FROM aside WHERE aside.host = host.id), 0))"
+    db.executemany(f"UPDATE host SET due = {due} WHERE id = ? AND due IS NULL AND waiting > 0", begun)  # noqa: S608
+    ended = [(host,) for host, number in waiting.items() if number < 0]
+    db.executemany("UPDATE host SET due = NULL WHERE id = ? AND waiting = 0", ended)
+
+
+def set_aside(db: sqlite3.Connection, host: str, why: tuple[int, int, str], due: float) -> None:
+    """The host is next worth asking then, or nobody knows when; what failed while it was at fault has not failed."""
+    sql = (
+        "INSERT OR REPLACE INTO aside (host, code, status, detail, due) SELECT id, ?, ?, ?, ? FROM host WHERE name = ?"
+    )
+    db.execute(sql, (*why, due, host))
+    db.execute("UPDATE host SET due = ? WHERE name = ? AND due IS NOT NULL", (due, host))
+    db.execute("DELETE FROM again WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
+
+
+def clear_aside(db: sqlite3.Connection, host: str | None) -> None:
+    """The host, or each, is due before all others."""
+    which = "SELECT host FROM aside" if host is None else "SELECT id FROM host WHERE name = ?"
+    given = () if host is None else (host,)
+    db.execute(f"UPDATE host SET due = 0 WHERE due > 0 AND id IN ({which})", given)  # noqa: S608 - ours
+    db.execute(f"DELETE FROM aside WHERE host IN ({which})", given)  # noqa: S608 - ours
 
 
 def add_to_tally(db: sqlite3.Connection, changes: Iterable[tuple[int, int, int]]) -> None:

@@ -93,11 +93,17 @@ def failed_requests(db: sqlite3.Connection) -> Iterator[tuple[Failed, str]]:
         yield each, names[reader]
 
 
-def waiting_hosts(db: sqlite3.Connection, after: int, most: int, wall: float) -> list[HostBacklog]:
-    """The first so many hosts with a higher id that have URLs that wait, and are due if they were set aside."""
-    sql = """SELECT host.id, name, waiting, fetched FROM host LEFT JOIN aside ON aside.host = host.id
-        WHERE host.id > ? AND waiting > 0 AND coalesce(aside.due, 0) <= ? ORDER BY host.id LIMIT ?"""
-    return [HostBacklog._make(row) for row in db.execute(sql, (after, wall, most))]
+def waiting_hosts(db: sqlite3.Connection, after: tuple[float, int], most: int, wall: float) -> list[HostBacklog]:
+    """The first so many hosts that have URLs that wait, by due time and id, behind such a pair, and due by then."""
+    sql = """SELECT id, name, waiting, fetched, due FROM host INDEXED BY host_due
+        WHERE (due, id) > (?, ?) AND due <= ? ORDER BY due, id LIMIT ?"""
+    return [HostBacklog._make(row) for row in db.execute(sql, (*after, wall, most))]
+
+
+def count_hosts(db: sqlite3.Connection) -> int:
+    """How many hosts are known; 20 ms for a million."""
+    ((number,),) = db.execute("SELECT count(*) FROM host")
+    return int(number)
 
 
 def misfit(db: sqlite3.Connection, ended: Sequence[Ended] | Sequence[RetryUrl]) -> str:
@@ -247,6 +253,11 @@ def _why_it_waits(db: sqlite3.Connection, number: int, host: int) -> str:
 def _reason(code: str, status: int, detail: str) -> str:
     said = f"{code} (HTTP {status})" if status else code
     return f"{said}: {detail}" if detail else said
+
+
+def urls(db: sqlite3.Connection) -> Iterator[str]:
+    """All that are known."""
+    return (url for (url,) in db.execute("SELECT url FROM url"))
 
 
 def host_names(db: sqlite3.Connection, most: int) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sanderling.stores import frontier_file, frontier_reading
+from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import End, Ended, Failed, RetryUrl
@@ -150,7 +150,7 @@ class RequestFrontier(Frontier):
                 ((host, code),) = self._db.execute(codes, each)
                 tally[End.LEFT_OUT, code] -= 1
                 waiting[host] += 1
-            frontier_file.shift_hosts(self._db, waiting)
+            frontier_file.shift_hosts(self._db, waiting, self.wall())
             self._db.executemany("DELETE FROM failure WHERE id = ?", ids)
             self._db.executemany("UPDATE url SET end = 0, code = 0 WHERE id = ?", ids)
             self._db.executemany(
@@ -191,7 +191,7 @@ class RequestFrontier(Frontier):
         if not found:
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
-        insert, following = self._db.execute, max(frontier_file.last_id(self._db), self.meta.last_id) + 1
+        insert, following = self._db.execute, max(frontier_tables.last_id(self._db), self.meta.last_id) + 1
         sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
         requests, ranked, new = [], [], Waiting()
         for url, host, depth, key, reader, priority, data in found:
@@ -205,7 +205,7 @@ class RequestFrontier(Frontier):
         waiting = Counter[int]()
         for (host, _), number in new.items():
             waiting[hosts[host]] += number
-        frontier_file.shift_hosts(self._db, waiting)
+        frontier_file.shift_hosts(self._db, waiting, self.wall())
         self._db.executemany("INSERT INTO request VALUES (?, ?, ?, ?)", requests)
         self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
         tally[End.WAITING, ""] += sum(new.values())

@@ -80,6 +80,7 @@ class HostBacklog(NamedTuple):
     name: str
     waiting: int
     fetched: int
+    due: float  # since when they wait, or when it is next worth asking, in seconds since 1970
 
 
 class HostNote(NamedTuple):

@@ -6,13 +6,12 @@ visits may have any number of rows, and whatever end its last visit had.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sanderling.ids import host_of
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import plainly
-from sanderling.stores.frontier import Frontier
+from sanderling.stores.frontier_forget import ForgettingFrontier
 from sanderling.stores.frontier_rows import PAGES, End, Ended, FoundUrl, QueuedUrl, RetryUrl
 
 NEVER = 1e18  # when a page is due that is being visited
@@ -39,7 +38,7 @@ class DueVisit(NamedTuple):
     was: End
 
 
-class VisitedFrontier(Frontier):
+class VisitedFrontier(ForgettingFrontier):
     """A frontier with visits."""
 
     _taught: Sequence[UrlVisits] = ()  # what the commit that is under way notes
@@ -118,7 +117,7 @@ class VisitedFrontier(Frontier):
                 tally[End(row[6]), row[7] or ""] -= 1
                 waiting[row[8]] += 1
                 fetched[row[8]] -= End(row[6]) in PAGES
-            frontier_file.shift_hosts(self._db, waiting, fetched)
+            frontier_file.shift_hosts(self._db, waiting, self.wall(), fetched)
             tally[End.WAITING, ""] += len(found)
         return [DueVisit(QueuedUrl(*row[:6]), End(row[6])) for row in found]
 
@@ -127,67 +126,6 @@ class VisitedFrontier(Frontier):
         with plainly(self._path):
             ((due,),) = self._db.execute("SELECT min(due) FROM visit")
         return NEVER if due is None else float(due)
-
-    def forget(self, is_meant: Callable[[str, str], object], hosts: Callable[[str], object], watermark: int) -> int:
-        """Remove the URLs that are meant, of hosts that may have some, with all that is known of them; how many.
-
-        What is removed is overwritten in the file as well.
-        """
-        names = {number: name for name, number in self._codes.items()}
-        with plainly(self._path):
-            self._db.execute("PRAGMA secure_delete = ON")
-        gone = 0
-        with self._transaction() as tally:
-            for number, name in self._db.execute("SELECT id, name FROM host").fetchall():
-                if hosts(name):
-                    gone += self._forget_of(number, name, is_meant, tally, names)
-            self._forget_links(is_meant)
-            meta = self._counted(watermark=watermark, known=self.known - gone)
-        self.meta = meta
-        self._hosts.clear()
-        return gone
-
-    def _forget_of(
-        self,
-        host: int,
-        name: str,
-        is_meant: Callable[[str, str], object],
-        tally: Counter[tuple[End, str]],
-        codes: dict[int, str],
-    ) -> int:
-        rows = self._db.execute("SELECT id, url, end, code, key FROM url WHERE host = ?", (host,)).fetchall()
-        meant = [row for row in rows if is_meant(row[1], name)]
-        for _, _, end, code, _ in meant:
-            tally[End(end), codes[code]] -= 1
-        waiting = Counter({host: -sum(row[2] == End.WAITING for row in meant)})
-        fetched = Counter({host: -sum(End(row[2]) in PAGES for row in meant)})
-        frontier_file.shift_hosts(self._db, waiting, fetched)
-        for table in ("url", "failure", "again", "visit"):
-            self._db.executemany(f"DELETE FROM {table} WHERE id = ?", [(row[0],) for row in meant])  # noqa: S608
-        for table in ("moved", "remembered"):
-            self._db.executemany(f"DELETE FROM {table} WHERE key = ?", [(row[4],) for row in meant])  # noqa: S608
-        if len(meant) == len(rows) and is_meant(f"https://{name}/", name):
-            self._db.execute("DELETE FROM aside WHERE host = ?", (host,))
-            self._db.execute("DELETE FROM host WHERE id = ?", (host,))
-            origins = [(f"{scheme}://{name}",) for scheme in ("http", "https")]
-            self._db.executemany("DELETE FROM robots WHERE origin = ?", origins)
-        return len(meant)
-
-    def _forget_links(self, is_meant: Callable[[str, str], object]) -> None:
-        """Where pages led that are known to the next crawl, and where URLs have moved, without what is meant."""
-        moved = [
-            (key,)
-            for key, target in self._db.execute("SELECT key, target FROM moved")
-            if is_meant(target, host_of(target))
-        ]
-        self._db.executemany("DELETE FROM moved WHERE key = ?", moved)
-        changed: list[tuple[bytes, int]] = []
-        for number, packed in self._db.execute("SELECT rowid, links FROM remembered"):
-            links = frontier_file.unpack_links(packed)
-            kept = [link for link in links if not is_meant(link, host_of(link))]
-            if len(kept) < len(links):
-                changed.append((frontier_file.pack_links(kept), number))
-        self._db.executemany("UPDATE remembered SET links = ? WHERE rowid = ?", changed)
 
     def versions(self) -> dict[int, int]:
         """How many rows each URL has, of those where that is not what its end says."""

@@ -108,5 +108,8 @@ class RepoProgress(Protocol):
     def view(self) -> ProgressView:
         """How far it is, counted."""
 
+    def forget(self, dids: Sequence[str]) -> None:
+        """Know nothing of these any more, as if they had never been asked for; it may be said twice."""
+
     def reset(self) -> None:
         """Forget everything."""

@@ -6,7 +6,7 @@
 | `crawler:completed` | set | DIDs that were archived or failed for good |
 | `crawler:failed:{category}` | set | DIDs that failed, each in one of these at most |
 | `crawler:segment_num` | string | the segment written last |
-| `crawler:stats` | hash | `total_crawled` and `bytes_written`, which only ever grow |
+| `crawler:stats` | hash | `total_crawled` and `bytes_written`, which only grow, unless something is forgotten |
 | `crawler:due` | sorted set | when what is not complete is due, and when hosts that are set aside are |
 
 The score of a DID is its due time in Unix seconds, and in hundredths behind the point how many requests for it failed
@@ -298,6 +298,18 @@ class RedisProgress:
             cursor, passed = int(following), 0
             if not cursor:
                 return
+
+    def forget(self, dids: Sequence[str]) -> None:
+        failed = list(self._failed.values())
+        with self._plainly():
+            for chunk in _chunks(dids):
+                complete, *known = self._at_once(*(("SMISMEMBER", key, *chunk) for key in (self._completed, *failed)))
+                archived = sum(done and not any(of) for done, *of in zip(complete, *known, strict=True))
+                self._at_once(
+                    *(("SREM", key, *chunk) for key in (self._completed, *failed)),
+                    ("ZREM", self._due, *chunk),
+                    ("HINCRBY", self._stats, "total_crawled", -archived),
+                )
 
     def reset(self) -> None:
         with self._plainly():

@@ -179,7 +179,6 @@ class SqliteProgress:
         )
 
     def forget(self, dids: Sequence[str]) -> None:
-        """Know nothing of these any more, as if they had never been asked for."""
         with self._alone() as db:
             db.execute("PRAGMA secure_delete = ON")
             with transaction(db):
@@ -192,6 +191,7 @@ class SqliteProgress:
                 )
                 scheduled = sum(state[3] is not None for state in old.values())
                 db.execute("UPDATE crawl SET scheduled = scheduled - ?", (scheduled,))
+            db.execute("VACUUM")  # what was freed earlier was not overwritten then
 
     def reset(self) -> None:
         with self._alone() as db, transaction(db):

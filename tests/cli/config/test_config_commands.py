@@ -160,7 +160,7 @@ def test_show_says_what_holds_and_where_it_is_from(monkeypatch: pytest.MonkeyPat
 
 
 def test_show_without_a_command_shows_all_and_says_nothing_twice() -> None:
-    write("[events]\ntries = 3\nout = 'a'\n[events.forget]\nout = 'b'\n")
+    write("[events]\ntries = 3\nout = 'a'\n[events.migrate]\nout = 'b'\n")
 
     done = called("config", "show")
 
@@ -168,7 +168,7 @@ def test_show_without_a_command_shows_all_and_says_nothing_twice() -> None:
     by_table = dict(zip(tables[1::2], tables[2::2], strict=True))
     assert f'out = "a"                                          # {NAME}, line 3' in by_table["events"]
     assert "out" not in by_table["events.consume"]
-    assert f'out = "b"                                          # {NAME}, line 5' in by_table["events.forget"]
+    assert f'out = "b"                                          # {NAME}, line 5' in by_table["events.migrate"]
     assert f"tries = 3                                          # {NAME}, line 2" in by_table["events.consume"]
     assert "log-level" in tables[0]
     assert done.out.count("\nlog-level") == 1

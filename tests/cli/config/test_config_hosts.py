@@ -13,6 +13,7 @@ from sanderling.cli import app
 from sanderling.cli.config.file import NAME, hosts_in_force, parse
 from sanderling.cli.config.hosts import EXAMPLE, as_tables
 from sanderling.cli.config.settings import known
+from sanderling.fetch.digest import DigestUser
 
 
 def write(text: str) -> None:
@@ -51,6 +52,7 @@ def test_the_example_is_read_whole() -> None:
         ('[hosts."a.example"]\nproxy = "hunter2"', "proxy is none, expected http://host:port"),
         ('[hosts."a.example"]\nheaders = { "a b" = "hunter2" }', "header name is 'a b'"),
         ('[hosts."a.example"]\nauth = { user = "hunter2" }', "expected user and password, or token alone"),
+        ('[hosts."a.example"]\nauth = { token = "hunter2", digest = true }', "expected user and password, or token"),
         ('[hosts."a.example"]\nlogin = { page = "x", fields = { password = "hunter2" } }', "login: page"),
         ('[hosts."a.example"]\nlogin = { page = "https://a.example/", fields = {} }', "has no fields"),
     ],
@@ -60,6 +62,20 @@ def test_a_slip_is_named_and_no_secret_shown(text: str, said: str) -> None:
 
     assert said in problem
     assert "hunter2" not in problem
+
+
+def test_digest_is_read_and_shown_without_its_password() -> None:
+    file = parse('[hosts."a.example"]\nauth = { user = "me", password = "hunter2", digest = true }', "x.toml", known())
+
+    assert file.hosts is not None
+    traffic = file.hosts["a.example"].traffic({})
+    assert (traffic.digest, traffic.secrets) == (DigestUser("me", "hunter2"), ())
+    assert as_tables(file.hosts)['hosts."a.example"'] == {
+        "auth.user": "me",
+        "auth.password": "***",
+        "auth.digest": True,
+    }
+    assert "hunter2" not in repr((file.hosts, traffic))
 
 
 def test_a_command_sends_what_is_set_and_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

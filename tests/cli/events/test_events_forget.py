@@ -1,4 +1,4 @@
-"""`events forget`: what is older than a time goes, all of it, and nothing else."""
+"""`forget` of events: what is older than a time goes, all of it, and nothing else."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def forget(folder: Path, what: str, *flags: str) -> Done:
-    return called("events", "forget", what, f"--out={folder}", *flags)
+    return called("forget", str(folder), what, *flags)
 
 
 def left(folder: Path, what: str) -> set[str]:
@@ -81,10 +81,10 @@ def test_an_age_that_is_none_removes_nothing(folder: Path, age: str) -> None:
 @pytest.mark.parametrize("what", TABLE)
 def test_where_there_is_no_database_none_is_made(tmp_path: Path, what: str) -> None:
     done = forget(tmp_path / "out", what)
-    other = called("events", "forget", what, f"--database=sqlite:{tmp_path / 'other.db'}")
+    other = called("forget", "events", what, f"--database=sqlite:{tmp_path / 'other.db'}")
 
     assert (done.code, other.code) == (2, 2)
-    assert f"there is no {tmp_path / 'out' / 'events.db'}; choose another folder with --out" in done.err
+    assert f"nothing can be forgotten in {tmp_path / 'out'}" in done.err
     assert f"there is no sqlite:{tmp_path / 'other.db'}; choose another with --database" in other.err
     assert list(tmp_path.iterdir()) == []
 
@@ -100,8 +100,16 @@ def test_what_fails_midway_says_how_far_it_came(folder: Path) -> None:
 
 
 def test_a_server_that_is_away_is_told_without_a_password() -> None:
-    done = called("events", "forget", "errors", "--database=postgresql://me:secret@127.0.0.1:1/x")
+    done = called("forget", "events", "errors", "--database=postgresql://me:secret@127.0.0.1:1/x")
 
     assert done.code == 1
     assert "127.0.0.1:1" in done.err
     assert "secret" not in done.err
+
+
+@pytest.mark.parametrize("given", [(), ("posts",), ("errors", "--dry-run")])
+def test_what_is_not_to_be_forgotten_is_refused(folder: Path, given: tuple[str, ...]) -> None:
+    done = called("forget", str(folder), *given)
+
+    assert done.code == 2
+    assert len(left(folder, "errors")) == 4

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from sanderling.apis.auth import Basic, Bearer, FormLogin
+from sanderling.apis.auth import Basic, Bearer, Digest, FormLogin
 from sanderling.cli.config.lines import TomlLines
 from sanderling.cli.config.settings import found_words
 from sanderling.crawls.session import HostPatterns, HostSettings
@@ -35,12 +35,13 @@ class _Auth(msgspec.Struct, forbid_unknown_fields=True):
     user: str | None = None
     password: str | None = None
     token: str | None = None
+    digest: bool = False
 
-    def auth(self) -> Basic | Bearer:
-        if self.token is not None and self.user is None and self.password is None:
+    def auth(self) -> Basic | Bearer | Digest:
+        if self.token is not None and self.user is None and self.password is None and not self.digest:
             return Bearer(self.token)
         if self.token is None and self.user is not None and self.password is not None:
-            return Basic(self.user, self.password)
+            return (Digest if self.digest else Basic)(self.user, self.password)
         raise ValueError("auth: expected user and password, or token alone")
 
 
@@ -113,6 +114,8 @@ def _shown(settings: HostSettings) -> dict[str, object]:
     match settings.auth:
         case Basic(user, password):
             said |= {"auth.user": user, "auth.password": _value(password, secret=True)}
+        case Digest(user, password):
+            said |= {"auth.user": user, "auth.password": _value(password, secret=True), "auth.digest": True}
         case Bearer(token):
             said["auth.token"] = _value(token, secret=True)
     if (login := settings.login) is not None:

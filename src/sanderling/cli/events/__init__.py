@@ -45,15 +45,6 @@ app.command(
     help_epilogue="Example:\n\n    sanderling events replay --from 2026-11-01T08:00:00Z --dry-run",
 )
 app.command(
-    "sanderling.cli.events.forget:forget",
-    name="forget",
-    help="Remove what is older than you want to keep: errors, or records of which events were processed.\n\n"
-    "Works beside the consumer; rows stay. An event whose record is gone cannot be replayed, and its message, if it "
-    "comes again, is processed again.\n\n"
-    "Exit code 0, 1 if the database is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling events forget errors --older-than 90d",
-)
-app.command(
     "sanderling.cli.events.migrate:migrate_command",
     name="migrate",
     help="Say which revisions the database has, or bring it to another one, up or down.\n\n"

@@ -1,15 +1,13 @@
-"""`sanderling events forget`: what is older than people want to keep."""
+"""`sanderling forget` of events: what is older than people want to keep."""
 
-import json as jsonlib
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Literal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.command_line import AsJson
 from sanderling.cli.events.migrate import where
-from sanderling.cli.events.place import OWN_ROWS, USUAL, EventsDatabase, EventsFolder
+from sanderling.cli.events.place import EventsDatabase, EventsFolder
 from sanderling.cli.reach import explained
 from sanderling.cli.times import read_age, written
 from sanderling.clock import SystemClock
@@ -19,8 +17,23 @@ from sanderling.words import count, printable
 
 Age = Annotated[
     str | None,
-    Parameter(help="How old, such as 30m, 12h, 90d or 2w, at least a minute; by default 90d, of processed 365d."),
+    Parameter(help="Of events, how old: as 30m, 12h, 90d or 2w, at least a minute; by default 90d, of processed 365d."),
 ]
+
+
+class OldRemoved(NamedTuple):
+    """How many of what were removed that are from before a time."""
+
+    noun: str
+    removed: int
+    before: float
+
+    @property
+    def words(self) -> str:
+        """The same for people."""
+        return f"Removed {count(self.removed, self.noun)} from before {written(self.before)}."
+
+
 Forget = Callable[[AnalyticsStore, float], Awaitable[int]]  # removes some that are older, and says how many
 KINDS: dict[str, tuple[str, Forget, str]] = {
     "errors": ("90d", lambda store, before: store.forget_errors(before), "error"),
@@ -28,23 +41,18 @@ KINDS: dict[str, tuple[str, Forget, str]] = {
 }
 
 
-def forget(
-    what: Annotated[
-        Literal["errors", "processed"],
-        Parameter(help="errors: what could not be read. processed: which events were processed, and their messages."),
-    ],
-    /,
-    *,
-    older_than: Age = None,
-    json: AsJson = False,
-    rows: EventsDatabase = OWN_ROWS,
-    folder: EventsFolder = USUAL,
-) -> None:
-    """Remove errors, or records of events that were processed."""
-    usual, forgets, noun = KINDS[what]
-    before = SystemClock().wall() - read_age("--older-than", older_than or usual)
-    number = explained(_forget(forgets, before, rows, folder))
-    _tell(number, noun, before, as_json=json)
+def forget_old(
+    what: Sequence[str], older_than: str | None, rows: EventsDatabase, folder: EventsFolder
+) -> Iterator[OldRemoved]:
+    """Remove errors, or records of events that were processed, that are older. Raises CommandError."""
+    if not what or not set(what) <= KINDS.keys():
+        raise CommandError(
+            printable(f"{' '.join(what) or 'nothing'!r} is named, expected {' or '.join(KINDS)}"), code=2
+        )
+    for each in what:
+        usual, forgets, noun = KINDS[each]
+        before = SystemClock().wall() - read_age("--older-than", older_than or usual)
+        yield OldRemoved(noun, explained(_forget(forgets, before, rows, folder)), before)
 
 
 def known(rows: EventsDatabase, folder: EventsFolder) -> None:
@@ -65,10 +73,3 @@ async def _forget(forget: Forget, before: float, rows: EventsDatabase, folder: E
         except AnalyticsError as error:
             raise CommandError(printable(f"{error}; {total:,} were removed before that, run it again")) from None
     return total
-
-
-def _tell(number: int, what: str, before: float, *, as_json: bool) -> None:
-    if as_json:
-        print(jsonlib.dumps({"removed": number, "before": before}))
-    else:
-        print(f"Removed {count(number, what)} from before {written(before)}.")

@@ -36,7 +36,7 @@ from sanderling.observe.report import Report
 from sanderling.repos.archives import ArchiveProblem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory, DirectoryError
-from sanderling.repos.forget import ForgettingDirectory
+from sanderling.repos.forget import ForgettingDirectory, finish
 from sanderling.repos.report import ReposFacts, RepoWatch
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments, segments_in
@@ -129,6 +129,7 @@ def open_stores(
     place: ArchiveFolder, asking: RepoNetwork, keeping: ArchiveFlags, screen: Screen, clock: Clock
 ) -> Iterator[Stores[Segments]]:
     """All that a crawl works in, for as long as it does. Raises CommandError if it is not to be had."""
+    _end_forgetting(place, screen)
     with ExitStack() as stack:
         directory: Directory = stack.enter_context(
             open_to_read(keeping.directory, keeping.did_file, place.out, private=asking.private)
@@ -145,6 +146,14 @@ def open_stores(
         if earlier is not None:
             _take_up(earlier, place, keeping.since_archive, screen)
         yield Stores(ForgettingDirectory(directory, Forgotten.of(place.out)), progress, segments, earlier)
+
+
+def _end_forgetting(place: ArchiveFolder, screen: Screen) -> None:
+    """Remove what is still to be removed: no crawl goes on with it, nor asks for it."""
+    if Forgotten.of(place.out).says.removing:
+        with open_progress(place) as progress:
+            removed = finish(place.out, progress)
+        screen.note(f"ended what sanderling forget had begun: {count(removed.repos, 'repo')} removed")
 
 
 def _open_segments(folder: Path, keeping: ArchiveFlags, clock: Clock) -> Segments:
