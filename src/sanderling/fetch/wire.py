@@ -74,7 +74,7 @@ class HttpWire:
         return self._origin(url[: _path_begins(url)])
 
     async def ask(self, task: Task, origin: Origin, headers: Headers) -> WireAnswer:
-        """Send a task to its origin with these headers, once; what came back, up to its body. Raises aiohttp's errors."""
+        """Send a task to its origin with these headers, once; what came back, up to its body. Raises aiohttp errors."""
         connection = await self._connect(origin)
         try:
             head, sent = _head(origin, task, headers)
