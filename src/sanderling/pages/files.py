@@ -244,7 +244,7 @@ class FileDownload:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-        self._downloads.note(self._url, None)
+            self._downloads.note(self._url, None)
 
     def __enter__(self) -> Self:
         return self
