@@ -241,7 +241,7 @@ def bad_xpath(page: Page) -> Iterator[object]:
     [
         (bad_selector, "ValueError: 'a[' is no CSS selector, expected one like 'div.price > b' (test_page_jobs.py:"),
         (bad_xpath, "ValueError: '//a[' is no XPath expression: Invalid expression (test_page_jobs.py:"),
-        (lambda page: page.follow("mailto:a@b.example"), "expected one that begins with https:// or http://"),
+        (lambda page: page.follow("mailto:a@b.example"), "has another scheme; expected https or http"),
         (lambda page: page.follow(page.css("h1")[0]), "has no href and no src, expected a link"),
     ],
 )
