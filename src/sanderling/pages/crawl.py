@@ -17,7 +17,6 @@ from sanderling.engine.writer import Writer, WriterRules
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.transport import Transport
-from sanderling.ids import host_of
 from sanderling.pages.budgets import TrapBudgets
 from sanderling.pages.discovery import LinkDiscovery
 from sanderling.pages.files import FileDownloads
@@ -29,6 +28,7 @@ from sanderling.pages.record import SITEMAP
 from sanderling.pages.rendering import PageRendering
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
+from sanderling.pages.urls import host_in
 from sanderling.pages.visiting import AT_ONCE, Visiting
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End, Ended, QueuedUrl, failed_as
@@ -89,7 +89,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         ledger, source = self.folder.ledger, self.source
         if self.folder.state is not FolderState.RESUMED:
             for url in self.folder.plan.seeds:
-                self._discovery.offer(url, host_of(url), 0)
+                self._discovery.offer(url, host_in(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
         source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
@@ -163,4 +163,4 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
 
 def _row(ended: Ended) -> bytes:
     """The row of what ended, also of what has none in pages.jsonl."""
-    return failed_line(failed_as(ended, host_of(ended.url))) if ended.row is None else ended.row
+    return failed_line(failed_as(ended, host_in(ended.url))) if ended.row is None else ended.row
