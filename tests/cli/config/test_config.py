@@ -424,10 +424,8 @@ def test_every_variable_that_the_code_names_is_known() -> None:
     text = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py") if "settings" not in path.name)
     named = {name for name in re.findall(r"SANDERLING_[A-Z_]+[A-Z]\b", text) if not name.startswith(FOR_TESTS)}
 
-    assert named - set(variables(known())) - OTHERS <= {
-        "SANDERLING_EVENTS",
-        OWN,
-    }  # the latter is no setting: a process tells another
+    # By OWN a process tells another what to do.
+    assert named - set(variables(known())) - OTHERS <= {"SANDERLING_EVENTS", OWN}
 
 
 # One home.
