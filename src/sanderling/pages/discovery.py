@@ -1,7 +1,8 @@
 """What links and redirects lead to: offered to the frontier, as far as it belongs to the crawl."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from sanderling.executor import Executor
@@ -57,6 +58,14 @@ class LinkDiscovery:
         if self.folder.forgotten.has(url, host):
             return
         self._find(FoundUrl(url, host, depth))
+
+    def unfound(self, links: Iterable[str], page: str) -> Iterator[str]:
+        """Those links that were not found lately."""
+        for link in links:
+            with suppress(UrlError):
+                url = normalise(link, page)
+                if url not in self._recent and url not in self._older:
+                    yield url
 
     def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:
         """Offer the links of a page that belong to the crawl; which those are.
