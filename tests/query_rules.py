@@ -52,6 +52,7 @@ MAY_READ_ALL = {
     r"FROM url WHERE end > 0$": START,
     r"FROM earlier.remembered": START,
     r"INSERT OR IGNORE INTO visit SELECT": START,
+    r"(DELETE FROM wrote WHERE id NOT IN|SELECT (wrote\.)?id, start, length)": ASKED + " to forget something",
     r"SELECT url FROM url$": ASKED + " to forget something",
     r"SELECT id, name FROM host$": ASKED + " to forget something",
     r"SELECT (key, target FROM moved|rowid, links FROM remembered)$": ASKED + " to forget something",

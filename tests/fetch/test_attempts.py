@@ -151,13 +151,36 @@ def test_a_ring_of_redirects_ends_at_once() -> None:
     assert paths == ["/", "/b"]
 
 
-def test_redirects_that_lead_on_and_on_end_after_ten() -> None:
-    script: Script = {f"/{n}": [answer(302, Location=f"/{n + 1}")] for n in range(20)}
+def test_redirects_that_lead_on_and_on_end_after_twenty() -> None:
+    script: Script = {f"/{n}": [answer(302, Location=f"/{n + 1}")] for n in range(30)}
 
     fetched, paths, _ = fetch(script, path="/0")
 
     assert fetched.outcome.code is Code.REDIRECT_LOOP
     assert len(paths) == MOST_HOPS + 1
+
+
+def test_a_byte_of_a_location_that_is_no_utf8_stands_for_itself() -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /caf\xe9?q=\xc3\xa9\r\nContent-Length: 0\r\n\r\n"
+
+    _, paths, _ = fetch({"/": [moved]})
+
+    assert paths[1].startswith("/caf%E9?q=")
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "detail"),
+    [
+        ("bytes 0-4/99999", Code.INVALID_RESPONSE, "bytes 0 to 4 of 99999, though no part was asked for"),
+        ("bytes 5-9/10", Code.INVALID_RESPONSE, "bytes 5 to 9 of 10, though no part was asked for"),
+        ("", Code.INVALID_RESPONSE, "a part that was not asked for, and no Content-Range to say which"),
+        ("bytes 0-4/5", Code.OK, ""),
+    ],
+)
+def test_a_part_that_nobody_asked_for_is_no_page(said: str, code: Code, detail: str) -> None:
+    fetched, paths, _ = fetch({"/": [answer(206, b"hello", Content_Range=said)]})
+
+    assert (fetched.outcome.code, fetched.outcome.detail, len(paths)) == (code, detail, 1)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ def caused(error: Exception, *causes: BaseException) -> Exception:
     return error
 
 
+BROKE_OFF = "the body broke off"
+
+
 @pytest.mark.parametrize(
     ("error", "code", "detail"),
     [
@@ -42,17 +45,17 @@ def caused(error: Exception, *causes: BaseException) -> Exception:
         (caused(OSError("resolving"), Refused("port 25")), Code.REFUSED, "port 25"),
         (zlib.error("x"), Code.BAD_ENCODING, "error"),
         (gzip.BadGzipFile("x"), Code.BAD_ENCODING, "BadGzipFile"),
-        (http_exceptions.ContentEncodingError("x"), Code.BAD_ENCODING, "ContentEncodingError"),
-        (aiohttp.ClientPayloadError("x"), Code.TRUNCATED, "ClientPayloadError"),
-        (caused(aiohttp.ClientPayloadError("x"), ConnectionResetError(104, "x")), Code.TRUNCATED, "ClientPayloadError"),
+        (http_exceptions.ContentEncodingError("x"), Code.BAD_ENCODING, "the body does not unpack"),
+        (aiohttp.ClientPayloadError("x"), Code.TRUNCATED, BROKE_OFF),
+        (caused(aiohttp.ClientPayloadError("x"), ConnectionResetError(104, "x")), Code.TRUNCATED, BROKE_OFF),
         (caused(aiohttp.ClientPayloadError("x"), TimeoutError()), Code.TIMEOUT, "timeout"),
-        (asyncio.IncompleteReadError(b"", 9), Code.TRUNCATED, "IncompleteReadError"),
-        (EOFError("x"), Code.TRUNCATED, "EOFError"),
+        (asyncio.IncompleteReadError(b"", 9), Code.TRUNCATED, BROKE_OFF),
+        (EOFError("x"), Code.TRUNCATED, BROKE_OFF),
         (http.client.IncompleteRead(b""), Code.TRUNCATED, "IncompleteRead"),
         (http.client.RemoteDisconnected("x"), Code.CONNECTION_RESET, "RemoteDisconnected"),
         (http.client.BadStatusLine("x"), Code.INVALID_RESPONSE, "BadStatusLine"),
         (http.client.InvalidURL("x"), Code.INVALID_URL, "InvalidURL"),
-        (aiohttp.InvalidURL("http://alice:hunter2@a/?key=s3cr3t"), Code.INVALID_URL, "InvalidURL"),
+        (aiohttp.InvalidURL("http://alice:hunter2@a/?key=s3cr3t"), Code.INVALID_URL, "what it leads to is no URL"),
         (TimeoutError(errno.ETIMEDOUT, "x"), Code.TIMEOUT, "timeout"),
         (TimeoutError("on http://a/?key=s3cr3t"), Code.TIMEOUT, "timeout"),
         (aiohttp.ConnectionTimeoutError("to http://a/?key=s3cr3t"), Code.TIMEOUT, "timeout: connect"),

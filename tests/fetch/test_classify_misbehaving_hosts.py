@@ -99,28 +99,39 @@ async def asked(
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+NO_ANSWER = "the connection was closed without an answer"
+NO_STATUS = "what came does not begin as an HTTP answer does"
+THREE = "the body is shorter than its Content-Length: 3 of 100 bytes came"
 MOVED = b"HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\nLocation: "
 
 
 @pytest.mark.parametrize(
     ("serve", "code", "detail"),
     [
-        pytest.param(sends(b""), Code.CONNECTION_RESET, "ServerDisconnectedError", id="hangs up"),
+        pytest.param(sends(b""), Code.CONNECTION_RESET, NO_ANSWER, id="hangs up"),
         pytest.param(sends(b"", reset=True), Code.CONNECTION_RESET, "ConnectionResetError: ECONNRESET", id="resets"),
-        pytest.param(sends(HEAD), Code.CONNECTION_RESET, "ServerDisconnectedError", id="half a head"),
-        pytest.param(sends(HEAD + b"\r\nabc"), Code.TRUNCATED, "ContentLengthError", id="half a body"),
-        pytest.param(sends(HEAD + b"\r\nabc", reset=True), Code.TRUNCATED, "ContentLengthError", id="half, then reset"),
-        pytest.param(sends(CHUNKED + b"\r\n5\r\nab"), Code.TRUNCATED, "TransferEncodingError", id="half a chunk"),
-        pytest.param(sends(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), Code.INVALID_RESPONSE, "BadStatusLine", id="not HTTP"),
-        pytest.param(sends(b"HTTP/1.1 99 X\r\n\r\n"), Code.INVALID_RESPONSE, "BadStatusLine", id="no status"),
-        pytest.param(sends(CHUNKED + b"\r\nzz\r\nab"), Code.INVALID_RESPONSE, "BadHttpMessage", id="not chunks"),
+        pytest.param(sends(HEAD), Code.CONNECTION_RESET, NO_ANSWER, id="half a head"),
+        pytest.param(sends(HEAD + b"\r\nabc"), Code.TRUNCATED, THREE, id="half a body"),
+        pytest.param(sends(HEAD + b"\r\nabc", reset=True), Code.TRUNCATED, THREE, id="half, then reset"),
         pytest.param(
-            sends(HEAD + b"A: " + b"x" * 20_000 + b"\r\n\r\n"), Code.TOO_LARGE, "LineTooLong", id="long header"
+            sends(CHUNKED + b"\r\n5\r\nab"),
+            Code.TRUNCATED,
+            "the connection was closed within a chunk of the body",
+            id="half a chunk",
+        ),
+        pytest.param(sends(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"), Code.INVALID_RESPONSE, NO_STATUS, id="not HTTP"),
+        pytest.param(sends(b"HTTP/1.1 99 X\r\n\r\n"), Code.INVALID_RESPONSE, NO_STATUS, id="no status"),
+        pytest.param(sends(CHUNKED + b"\r\nzz\r\nab"), Code.INVALID_RESPONSE, "what came is no HTTP", id="not chunks"),
+        pytest.param(
+            sends(HEAD + b"A: " + b"x" * 20_000 + b"\r\n\r\n"),
+            Code.TOO_LARGE,
+            "a header line is longer than we take",
+            id="long header",
         ),
         pytest.param(
             sends(HEAD + b"Content-Encoding: gzip\r\n\r\n" + b"?" * 100),
             Code.BAD_ENCODING,
-            "ContentEncodingError",
+            "the body does not unpack",
             id="not gzip",
         ),
         pytest.param(sends(MOVED + TAIL.encode() + b"\r\n\r\n"), Code.REDIRECT_LOOP, "TooManyRedirects", id="loops"),
@@ -133,7 +144,7 @@ MOVED = b"HTTP/1.1 302 Found\r\nConnection: close\r\nContent-Length: 0\r\nLocati
         pytest.param(
             sends(MOVED + b"http://[?key=s3cr3t\r\n\r\n"),
             Code.INVALID_URL,
-            "InvalidUrlRedirectClientError",
+            "what it leads to is no URL",
             id="leads nowhere",
         ),
     ],
@@ -145,7 +156,7 @@ def test_what_a_host_does_wrong_has_a_name(serve: Serve, code: Code, detail: str
 def test_a_host_that_reads_our_request_back_to_us_does_not_put_it_into_the_detail() -> None:
     outcome = outcome_of(sends(b"GET /p?key=s3cr3t HTTP/1.1\r\n\r\n"))
 
-    assert outcome == Outcome(Code.INVALID_RESPONSE, detail="BadStatusLine")
+    assert outcome == Outcome(Code.INVALID_RESPONSE, detail=NO_STATUS)
 
 
 @pytest.mark.parametrize(

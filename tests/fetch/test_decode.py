@@ -110,12 +110,23 @@ def test_what_is_not_packed_at_all_is_an_error_with_its_place(encoding: str) -> 
         unpack(encoding, b"<html>this is no coding</ht")
 
 
-@pytest.mark.parametrize("encoding", ["rot13", "gzip, rot13", "gzip, gzip, gzip, gzip", "g" * 10_000])
+@pytest.mark.parametrize("encoding", ["compress", "aws-chunked, rot13", "gzip, gzip, gzip, gzip", "g" * 10_000])
 def test_codings_we_do_not_know_are_named_and_bounded(encoding: str) -> None:
     with pytest.raises(BadEncoding, match="we can read gzip, deflate, br, zstd") as caught:
-        unpack(encoding, b"")
+        unpack(encoding, b"\x1f\x9d\x90packed by something\0")
 
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "None", "identity", "rot13", "x-gzip, utf-8", "rot13, gzip"])
+def test_a_body_that_can_be_read_is_taken_as_it_is_whatever_its_coding_is_called(encoding: str) -> None:
+    body = PACK["gzip"](b"<p>pl\xe9in") if "gzip" in encoding else b"<p>pl\xe9in"
+
+    assert unpack(encoding, body) == b"<p>pl\xe9in"
+
+
+def test_what_is_said_to_have_no_coding_may_be_anything() -> None:
+    assert unpack("none", b"\x89PNG\r\n\0") == b"\x89PNG\r\n\0"
 
 
 def test_an_empty_body_needs_no_coding() -> None:

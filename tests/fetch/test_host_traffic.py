@@ -91,7 +91,7 @@ def test_a_redirect_to_itself_is_followed_once_its_cookie_is_set_and_a_loop_ends
     assert asyncio.run(asyncio.wait_for(main(), 30)) == [
         (Code.OK, 2),
         (Code.REDIRECT_LOOP, 2),
-        (Code.REDIRECT_LOOP, 11),
+        (Code.REDIRECT_LOOP, 21),
     ]
 
 

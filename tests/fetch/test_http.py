@@ -121,6 +121,7 @@ def test_no_more_connections_than_allowed_go_to_one_host() -> None:
     assert run(main) == 2
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 QUICK = HttpRules(first_byte=0.3, connect=0.3, idle=0.6, total=1.2)
 
 
@@ -134,8 +135,12 @@ QUICK = HttpRules(first_byte=0.3, connect=0.3, idle=0.6, total=1.2)
         ([reset], Code.CONNECTION_RESET, ""),
         ([b"SSH-2.0-OpenSSH_9.2\r\n"], Code.INVALID_RESPONSE, ""),
         ([answer(body=b"not gzip", Content_Encoding="gzip")], Code.BAD_ENCODING, ""),
-        ([answer(Content_Encoding="rot13")], Code.BAD_ENCODING, ""),
-        ([answer(X_Long="x" * 100_000)], Code.TOO_LARGE, ""),
+        ([answer(body=b"\0\1\2", Content_Encoding="rot13")], Code.BAD_ENCODING, "rot13"),
+        ([answer(X_Long="x" * 300_000)], Code.TOO_LARGE, "headers of more than 262,144 bytes"),
+        ([b"HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n"], Code.INVALID_RESPONSE, "the status is 000"),
+        ([CHUNKED + b"zz\r\n<p>hello\r\n0\r\n\r\n"], Code.INVALID_RESPONSE, "not in the chunks"),
+        ([CHUNKED + b"-5\r\n<p>hello\r\n0\r\n\r\n", 9.0], Code.INVALID_RESPONSE, "not in the chunks"),
+        ([CHUNKED + b"2\r\nab\r\n" + b"f" * 40 + b"\r\n<p>hello", 9.0], Code.INVALID_RESPONSE, "not in the chunks"),
     ],
 )
 def test_every_misbehaviour_has_its_own_code(steps: list[Step], code: Code, detail: str) -> None:

@@ -45,6 +45,7 @@ def test_a_file_cut_anywhere_says_so_unless_it_is_cut_between_two(tmp_path: Path
     ("data", "said"),
     [
         (b"no WARC at all\r\n\r\n", "has no WARC record at byte 0"),
+        (b"1\n2\n" * 9000, r"has no WARC record at byte 0: found .*, expected WARC/1\.0"),
         (gzip.compress(b"".join(zlib.decompress(each, 31) for each in TWO)), "expected a member for each"),
         (TWO[0][:40] + b"\0" * 20 + TWO[0][60:], "is damaged at byte 0"),
         (b"WARC/1.1\r\nContent-Length: many\r\n\r\n", "Content-Length 'many'"),

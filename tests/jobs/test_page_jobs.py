@@ -241,7 +241,7 @@ def bad_xpath(page: Page) -> Iterator[object]:
     [
         (bad_selector, "ValueError: 'a[' is no CSS selector, expected one like 'div.price > b' (test_page_jobs.py:"),
         (bad_xpath, "ValueError: '//a[' is no XPath expression: Invalid expression (test_page_jobs.py:"),
-        (lambda page: page.follow("mailto:a@b.example"), "expected one that begins with https:// or http://"),
+        (lambda page: page.follow("mailto:a@b.example"), "has another scheme; expected https or http"),
         (lambda page: page.follow(page.css("h1")[0]), "has no href and no src, expected a link"),
     ],
 )
@@ -306,3 +306,25 @@ def test_what_a_job_declares_wrongly_is_said_at_once(declare: Callable[[Job], ob
 
 async def waits(record: object) -> object:
     return record
+
+
+def test_a_wall_of_cookies_at_another_host_is_passed_and_a_loop_is_one(tmp_path: Path) -> None:
+    other = "https://sso.shop.example"
+    job = Job("pages", start=[f"{SHOP}/", f"{SHOP}/loop"], hosts=["shop.example", "sso.shop.example"])
+    job.page("/**")(lambda page: {"title": page.css("h1").text})
+    wall = answer(status=302, Location=f"{SHOP}/", Set_Cookie="sso=1; Domain=shop.example")
+    first = answer(status=302, Location=f"{other}/in", Set_Cookie="try=1")
+    pages = {
+        f"{SHOP}/": [first, html("<h1>inside</h1>")],
+        f"{other}/in": wall,
+        f"{SHOP}/loop": answer(status=302, Location=f"{other}/loop"),
+        f"{other}/loop": answer(status=302, Location=f"{SHOP}/loop", Set_Cookie="own=1"),
+    }
+    world = api(pages)
+
+    ran = run(job, tmp_path / "out", world)
+
+    assert ran.records == [{"title": "inside"}]
+    assert "redirects, back to a page on the way" in ran.reasons[f"{SHOP}/loop"]
+    last = next(task for task in reversed(world.asked) if task.url == f"{SHOP}/")
+    assert dict(last.headers)["Cookie"] == "try=1; sso=1"

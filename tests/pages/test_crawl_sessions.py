@@ -27,6 +27,8 @@ class Club:
 
     lasts: int = 1000
     password: str = "hunter2"  # noqa: S105 - a test
+    inline: bool = False  # a session that is over is told by the form in place of the page
+    own: int = 0  # pages that show the form whoever asks
     sessions: dict[str, int] = field(default_factory=dict)
     sent: list[Task] = field(default_factory=list)
 
@@ -42,7 +44,10 @@ class Club:
         if path == "/in":
             return self._log_in(task, cookie)
         sid = cookie.rpartition("sid=")[2].partition(";")[0]
-        if self.sessions.get(sid, 0) <= 0:
+        over = self.sessions.get(sid, 0) <= 0
+        if path in [f"/p{number}" for number in range(self.own)] or (over and self.inline):
+            return self._say(task, 200, FORM.format(n=0).replace("<form", "<FORM"))
+        if over:
             return self._say(task, 302, Location="/login?back=" + path)
         self.sessions[sid] -= 1
         return self._say(task, 200, "".join(f"<a href=/p{number}>p</a>" for number in range(8)) + "Log out")
@@ -97,8 +102,9 @@ def test_a_wall_of_cookies_is_passed_and_a_loop_is_one(tmp_path: Path) -> None:
     assert (len(crawled.rows), len(crawled.failed)) == (1, 1)
 
 
-def test_a_crawl_logs_in_once_and_again_when_its_session_is_over(tmp_path: Path) -> None:
-    club = Club(lasts=5)
+@pytest.mark.parametrize("inline", [False, True], ids=["redirect", "form"])
+def test_a_crawl_logs_in_once_and_again_when_its_session_is_over(tmp_path: Path, inline: bool) -> None:  # noqa: FBT001
+    club = Club(lasts=5, inline=inline)
 
     crawled = crawl(tmp_path / "out", club, HOME, rules=club_rules())
 
@@ -108,6 +114,18 @@ def test_a_crawl_logs_in_once_and_again_when_its_session_is_over(tmp_path: Path)
     assert "hunter2" not in written(tmp_path)
     assert "sid-" not in written(tmp_path)
     assert stat.S_IMODE((tmp_path / "out" / FILE).stat().st_mode) == 0o600
+    assert all("Log out" in row["text"] for row in crawled.rows)
+
+
+def test_pages_with_a_form_of_their_own_do_not_make_it_log_in_for_each(tmp_path: Path) -> None:
+    club = Club(own=7)
+
+    crawled = crawl(tmp_path / "out", club, HOME, rules=club_rules())
+
+    assert 2 <= club.logins <= 4
+    assert crawled.complete
+    assert len(crawled.fetched) >= 2 + 4
+    assert {each["outcome"] for each in crawled.failed} == {"AUTH_FAILED"}
 
 
 @pytest.mark.parametrize(
@@ -164,6 +182,68 @@ def test_cookies_that_are_none_are_said_and_not_shown(tmp_path: Path) -> None:
         crawl(tmp_path / "out", of, HOME)
 
     assert "secret-thing" not in str(caught.value)
+
+
+WALLS = {
+    "by a cookie": ("https://sso.example.org/in?x=1", {"Set_Cookie": "try=1"}),
+    "by its host in the address": ("https://sso.example.org/in?back=https%3A%2F%2Fwww.example.org%2Fa", {}),
+    "at the same host": ("https://www.example.org/consent?to=%2Fa", {}),
+}
+
+
+@pytest.mark.parametrize("how", WALLS)
+def test_a_wall_that_sets_a_cookie_and_leads_back_is_passed(tmp_path: Path, how: str) -> None:
+    (wall, first), home, step = WALLS[how], "https://www.example.org/a", "https://sso.example.org/step"
+    of = web(
+        **{
+            home: [page(status=302, Location=wall, **first), page("/b", title="inside")],
+            wall: page(status=302, Location=step, Set_Cookie="own=1"),
+            step: page(status=302, Location=home, Set_Cookie="sso=1; Domain=example.org; Path=/"),
+            "https://www.example.org/b": page(title="b"),
+        }
+    )
+
+    crawled = crawl(tmp_path / "out", of, home)
+
+    assert crawled.row(home)["title"] == "inside"
+    assert (len(crawled.fetched), crawled.failed) == (2, [])
+    assert [of.urls.count(each) for each in (home, wall, step)] == [2, 1, 1]
+
+
+def test_a_wall_that_does_not_lead_back_costs_one_request_more_and_not_one_for_each_page(tmp_path: Path) -> None:
+    home = "https://www.example.org/"
+    wall = {f"{home}p{each}": page(status=302, Location=f"{home}login?to=/p{each}") for each in range(9)}
+    forms = {f"{home}login?to=/p{each}": page(title="form") for each in range(9)}
+    of = web(**{home: page(*(f"/p{each}" for each in range(9))), **wall, **forms})
+
+    crawled = crawl(tmp_path / "out", of, home, rules=CrawlRules(per_host=1))
+
+    assert crawled.complete
+    assert len([url for url in of.urls if "login" in url]) == 9 + 1
+
+
+def test_a_wall_that_leads_back_for_ever_is_a_loop_and_one_that_is_refused_is_not_asked(tmp_path: Path) -> None:
+    home, wall = "https://www.example.org/", "https://sso.example.net/in?back=www.example.org"
+    of = web(
+        **{
+            home: page(status=302, Location=wall, Set_Cookie="a=1"),
+            wall: page(status=302, Location=home, Set_Cookie="b=1"),
+        }
+    )
+    guarded = web(
+        **{
+            home: page(status=302, Location=wall, Set_Cookie="a=1"),
+            wall: page(status=302, Location=home),
+            "https://sso.example.net/robots.txt": reply(200, b"User-agent: *\nDisallow: /"),
+        }
+    )
+
+    looped, refused = crawl(tmp_path / "a", of, home), crawl(tmp_path / "b", guarded, home)
+
+    assert of.urls.count(home) <= 4
+    assert looped.complete
+    assert wall not in guarded.urls
+    assert refused.row(home)["moved_to"] == wall
 
 
 def test_a_cookie_bomb_loses_no_page(tmp_path: Path) -> None:

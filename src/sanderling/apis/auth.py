@@ -261,7 +261,7 @@ class FormLogin:
 
     All other fields are sent as the page has them. We are logged in if the reply is good, has no such form any more and
     holds `success`, if that is given. The session is kept by cookies, and begun anew where `expired` holds for a reply,
-    or a reply leads to the page of the form.
+    or a reply leads to the page of the form, or has the form in it and not `success`.
     """
 
     page: str

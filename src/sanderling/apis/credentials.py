@@ -31,6 +31,8 @@ MARGIN = 60.0  # seconds before its end at which a token is replaced; a tenth of
 LONGEST_TOKEN = 8192  # characters
 REJECTED_PAUSE = 60.0  # seconds until a host is asked again for a token that it has denied
 FAILED_PAUSE = 5.0  # and one that gave no answer
+# A form that pages show after so many log-ins is their own: a search, or the log-in of another account.
+MOST_VAIN = 3
 LONGEST_DETAIL = 200
 HOLDER = "token"  # under what name the reply takes up memory
 
@@ -102,6 +104,7 @@ class Credentials:
         self._token: _Token | None = None
         self._rotated = ""  # the latest refresh token, where there is no store
         self._proven = False  # whether the token was accepted at least once
+        self._vain = 0  # log-ins in a row that did not help the page which wanted them
         self._renewal: asyncio.Task[Outcome | None] | None = None
         self._trouble: Outcome | None = None  # why there is no token
         self._asked_again = 0.0  # when a host that gave no token may be asked again
@@ -167,7 +170,10 @@ class Credentials:
                 if token is None:
                     return Answered(Outcome(Code.DEFERRED, detail="the token was replaced meanwhile", retry_after=0.0))
             fetched = await fetcher.fetch(self._sign(task, token.text), permit, read)
-            if not self._is_expired(fetched):
+            expired = self._is_expired(fetched)
+            if again or (expired and not self._proven):
+                self._vain = self._vain + 1 if expired else 0
+            if not expired:
                 accepted = fetched.outcome.ok or fetched.outcome.status == 404
                 self._proven = self._proven or (accepted and token is self._token)
                 return self._finish(task, fetched, again=again)
@@ -185,8 +191,10 @@ class Credentials:
         return token if token is not None and self._clock.now() < token.until else None
 
     def _is_expired(self, fetched: EndedFetch) -> bool:
-        if isinstance(self._auth, FormLogin) and fetched.reply is not None and _leads_to(self._auth, fetched.reply):
-            return True
+        if isinstance(self._auth, FormLogin) and fetched.reply is not None:
+            form_counts = self._vain < MOST_VAIN and fetched.outcome.ok
+            if _leads_to(self._auth, fetched.reply) or (form_counts and _shows_form(self._auth, fetched.reply)):
+                return True
         return fetched.reply is not None and self._expired is not None and self._expired.holds(JsonReply(fetched.reply))
 
     def _drop(self, token: _Token) -> bool:
@@ -347,6 +355,11 @@ class Credentials:
             return _deny(task, outcome, f"{where}: {error}")
         self._secrets.add(text)
         return _Token(text, self._clock.now() + lasts - min(MARGIN, lasts / 10))
+
+
+def _shows_form(auth: FormLogin, reply: Reply) -> bool:
+    """Whether a page has the form to log in with, and no sign that we are logged in."""
+    return has_form(reply, auth.fields) and not (auth.success and auth.success.encode() in reply.body)
 
 
 def _leads_to(auth: FormLogin, reply: Reply) -> bool:

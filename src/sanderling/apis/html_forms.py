@@ -1,5 +1,6 @@
 """Forms of HTML pages: find the one with some fields, and fill it in as a browser would."""
 
+import re
 from collections.abc import Collection, Mapping
 from html.parser import HTMLParser
 from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
@@ -10,6 +11,9 @@ from sanderling.task import SECRET_BODY, Reply, Task
 MOST = 512 * 1024  # characters of a page that are looked at
 MOST_FIELDS = 1000  # of one form
 UNSENT = frozenset({"button", "file", "image", "reset", "submit"})  # unless it is the button that is pressed
+
+
+_FORM = re.compile(rb"<form\b", re.IGNORECASE)
 
 
 class FormError(ValueError):
@@ -83,7 +87,9 @@ class _Forms(HTMLParser):
 
 
 def has_form(reply: Reply, names: Collection[str]) -> bool:
-    """Whether a page has a form with fields of all these names."""
+    """Whether a page has a form with fields of all these names. Few pages are parsed to find out."""
+    if not _FORM.search(reply.body) or not all(name.encode() in reply.body for name in names):
+        return False
     return any(form.names >= set(names) for form in _forms(reply))
 
 

@@ -73,8 +73,8 @@ app.command(
 app.command(
     "sanderling.cli.forget:forget",
     name="forget",
-    help="Remove hosts, pages or people from a folder of pages or repos, and never ask for them again; of events, what "
-    "is old.\n\n"
+    help="Remove hosts, pages or people from a folder of pages, jobs or repos, and never ask for them again; of "
+    "events, what is old.\n\n"
     "Rows, files, archives, Parquet and the exports that can be reached are written anew without them, and the folder "
     "keeps a hash by which they are known again. Killed in between, run it again without a name, and it goes on. "
     "Exports that cannot be reached are named. Of events, rows stay; one whose record is gone cannot be replayed, and "

@@ -21,6 +21,7 @@ from sanderling.cli.home import configured
 from sanderling.cli.progress_line import ProgressLine
 from sanderling.cli.repos.progress import PROGRESS, ArchiveFolder, open_progress
 from sanderling.cli.system_folder import find_folder, system_of
+from sanderling.jobs import forget as jobs_forget
 from sanderling.pages import forget as pages_forget
 from sanderling.records.known_exports import KnownExport, known_exports, remake
 from sanderling.repos import forget as repos_forget
@@ -33,10 +34,9 @@ from sanderling.words import count, printable
 # What to do where this command cannot.
 OTHERS = {
     "polling": "a target is removed with: sanderling polling targets; its documents stay",
-    "jobs": "only the job knows whose its records are: remove them, and run it in a new folder",
     "sequence": "an id is not somebody's: remove its rows in the store",
 }
-FORGETS: dict[str, Any] = {"pages": pages_forget, "repos": repos_forget}
+FORGETS: dict[str, Any] = {"pages": pages_forget, "repos": repos_forget, "jobs": jobs_forget}
 KINDS = {
     "host": "host",
     "below": "host with all below it",
@@ -67,15 +67,15 @@ FLAGS = ForgetFlags()
 
 def forget(
     folder: Annotated[
-        Path, Parameter(help="The folder of a crawl of pages or repos, which is not running; of events.")
+        Path, Parameter(help="The folder of a crawl of pages or repos, or of a job, which is not running; of events.")
     ],
     /,
     *what: Annotated[
         str,
         Parameter(
-            help="Of pages a URL, the beginning of URLs as https://example.org/ann/*, or a host as example.org or "
-            "*.example.org; of repos a DID or a host; of events errors (what could not be read) or processed (which "
-            "were processed, and their messages). None, to go on with what was cut short."
+            help="Of pages and jobs a URL, the beginning of URLs as https://example.org/ann/*, or a host as "
+            "example.org or *.example.org; of repos a DID or a host; of events errors (what could not be read) or "
+            "processed (which were processed, and their messages). None, to go on with what was cut short."
         ),
     ],
     dry_run: Annotated[bool, Parameter(negative=(), help="Say how much would go, and change nothing.")] = False,
@@ -89,7 +89,9 @@ def forget(
     system = system_of(folder) or ("events" if rows.database else "")
     if system == "events":
         if dry_run:
-            raise CommandError("--dry-run is for pages and repos: of events, nothing is counted before it goes", code=2)
+            raise CommandError(
+                "--dry-run is for pages, jobs and repos: of events, nothing is counted before it goes", code=2
+            )
         old = list(forget_old(what, flags.older_than, rows, EventsFolder(out=folder)))
         said = {
             "system": system,
@@ -99,7 +101,7 @@ def forget(
         print(jsonlib.dumps(said) if json else "\n".join(each.words for each in old))
         return
     if system not in FORGETS:
-        why = OTHERS.get(system, "it holds no crawl of pages or repos, and no events")
+        why = OTHERS.get(system, "it holds no crawl of pages or repos, no job and no events")
         raise CommandError(printable(f"nothing can be forgotten in {folder}: {why}"), code=2)
     try:
         if dry_run:

@@ -12,7 +12,7 @@ from sanderling.cli.pages.summary import FAULTS, by_reason, reasons
 from sanderling.cli.report_words import line
 from sanderling.cli.repos import progress as repos_progress
 from sanderling.cli.sequence.place import SequenceFolder, known_state
-from sanderling.jobs.folder import FRONTIER
+from sanderling.jobs.files import FRONTIER
 from sanderling.outcome import Code
 from sanderling.pages.earlier import LEDGER
 from sanderling.sequence.report import explain_missed

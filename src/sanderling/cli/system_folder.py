@@ -10,7 +10,7 @@ from sanderling.cli.repos.progress import PROGRESS
 from sanderling.cli.sequence import place as sequence_place
 from sanderling.cli.sequence.place import ROWS, STATE
 from sanderling.events.outbox import QUEUE
-from sanderling.jobs.folder import FRONTIER
+from sanderling.jobs.files import FRONTIER
 from sanderling.pages.earlier import LEDGER
 from sanderling.repos.segments import segments_in
 from sanderling.web.house import HouseReader

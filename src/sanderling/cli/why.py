@@ -17,7 +17,7 @@ from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.repos.progress import PROGRESS, describe, when_host_due
 from sanderling.clock import SystemClock
 from sanderling.engine.host_report import view_of
-from sanderling.jobs.folder import FRONTIER
+from sanderling.jobs.files import FRONTIER
 from sanderling.limit import explain
 from sanderling.limit.sharing import SCOPES
 from sanderling.observe.report import AnyReport, HostCondition, HostReport

@@ -16,7 +16,7 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawls.archive import ArchiveMark, PageArchive
-from sanderling.fetch.attempts import Sends, moves
+from sanderling.fetch.attempts import Sends, location_of, moves
 from sanderling.stores.durable import FolderError, sync_folder, write_new
 from sanderling.stores.frontier_rows import BodyFile
 from sanderling.stores.rows_file import RowsFile, reaches
@@ -56,7 +56,7 @@ def keep_reply(reply: Reply, keep: Keep, wall: float) -> KeptReply:
     """The answer as it is to be kept."""
     row = KeptRow(reply.url, when(wall), reply.status, reply.header("Content-Type"))
     if moves(reply):
-        row.moved_to = urljoin(reply.url, reply.header("Location") or "")
+        row.moved_to = urljoin(reply.url, location_of(reply))
     if keep == "warc" or row.moved_to is not None:
         return KeptReply(reply.url, msgspec.json.encode(row), reply if keep == "warc" else None)
     raw = BodyFile.of(reply.body, suffix_of(row.content_type))

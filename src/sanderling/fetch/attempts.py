@@ -5,6 +5,7 @@ longer comes back as an outcome with a time, for whoever schedules: a worker is 
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -14,7 +15,16 @@ import aiohttp
 import msgspec
 
 from sanderling.clock import Clock, SystemClock
-from sanderling.fetch.classify import BadEncoding, RedirectLoop, TooLarge, feedback, of_error, of_reply, retry_soon
+from sanderling.fetch.classify import (
+    BadEncoding,
+    NotHttp,
+    RedirectLoop,
+    TooLarge,
+    feedback,
+    of_error,
+    of_reply,
+    retry_soon,
+)
 from sanderling.fetch.cookies import CookieJar
 from sanderling.fetch.guard import Refused
 from sanderling.ids import HostError
@@ -24,11 +34,12 @@ from sanderling.redact import is_secret
 from sanderling.task import SECRET_BODY, Reply, Task
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-MOST_HOPS = 10  # as browsers have it, halved
+MOST_HOPS = 20  # as browsers have it
+PARTIAL = 206
 MOST_CHALLENGES = 2  # of a host that wants proof of who asks: its first, and one for a nonce that is too old
 LONGEST_WAIT = 5.0  # seconds; a hop or a retry that is due later is somebody else's to schedule
 # What a host, or the way to it, can make a client raise. Anything else is a bug of ours, and loud.
-EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding)
+EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding, NotHttp)
 # Seconds to wait for the answer to a probe to begin, whatever the client's own times are: so probes leave at most 30 s
 # apart. A host whose answers take long when it is well gets three times as long as they take.
 PROBE_WAIT, SLOWEST = 10.0, 3.0
@@ -215,6 +226,8 @@ class Fetcher:
             if reply.address:
                 self._limiter.locate(permit, reply.address)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
+            if reply.status == PARTIAL and (part := _unasked_part(asked, reply)):
+                outcome = Outcome(Code.INVALID_RESPONSE, PARTIAL, part)
             if read is not None and not moves(reply) and not reply.challenged:
                 said = read(reply, outcome)
                 outcome = said if isinstance(said, Outcome) else await said
@@ -254,9 +267,28 @@ def _again(task: Task, outcome: Outcome) -> Task:
     return replace(task.again(), blame=task.blame._replace(failures=task.blame.failures + 1))
 
 
+def _unasked_part(task: Task, reply: Reply) -> str:
+    """What of a body came, in words, if nobody asked for a part and it is not all of it."""
+    if any(name.lower() == "range" for name, _ in task.headers):
+        return ""
+    found = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)", (reply.header("Content-Range") or "").strip())
+    if found is None:
+        return "a part that was not asked for, and no Content-Range to say which"
+    first, last, size = found.groups()
+    if int(first) == 0 and size != "*" and int(last) + 1 == int(size):
+        return ""
+    return f"bytes {first} to {last} of {size}, though no part was asked for"
+
+
 def moves(reply: Reply) -> bool:
     """Whether the reply is a redirect that says where to."""
     return reply.status in REDIRECTS and bool(reply.header("Location"))
+
+
+def location_of(reply: Reply) -> str:
+    """The Location of a reply; a byte of it that is no UTF-8 stands for itself, percent-encoded as browsers have it."""
+    text = reply.header("Location") or ""
+    return text if text.isascii() else re.sub("[\udc80-\udcff]", lambda found: f"%{ord(found[0]) - 0xDC00:02X}", text)
 
 
 def _next_task(task: Task, reply: Reply) -> Task | Outcome:
@@ -270,7 +302,7 @@ def _next_task(task: Task, reply: Reply) -> Task | Outcome:
 
 
 def _next_hop(task: Task, reply: Reply) -> Task:
-    location = urljoin(task.url, (reply.header("Location") or "").strip())
+    location = urljoin(task.url, location_of(reply).strip())
     target = urlunsplit(urlsplit(location)._replace(fragment=""))  # a fragment is for browsers
     keeps = reply.status in (307, 308) or task.method in ("GET", "HEAD")
     method, body = (task.method, task.body) if keeps else ("GET", None)

@@ -33,6 +33,10 @@ class BadEncoding(Exception):  # noqa: N818 - the same
     """The body is not in the Content-Encoding it is said to be in, or that is none we read. The message says which."""
 
 
+class NotHttp(Exception):  # noqa: N818 - the same
+    """What came is not HTTP, or not the answer to what was asked. The message says in what."""
+
+
 class RedirectLoop(Exception):  # noqa: N818 - the same
     """Redirects led on and on, or back to where they had been. The message says how many there were."""
 
@@ -58,10 +62,14 @@ BY_HUNDRED = {2: Code.OK, 3: Code.HTTP_ERROR, 4: Code.HTTP_ERROR, 5: Code.HOST_U
 
 def of_reply(status: int, headers: Mapping[str, str] | Iterable[tuple[str, str]], *, wall: float) -> Outcome:
     """What a reply means that arrived whole; `wall` is the wall clock, which Retry-After may be measured by."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    fields = {name.lower(): value for name, value in reversed(list(pairs))}  # the first of a name counts
-    # Whatever the status: who asks for quiet gets it.
-    wait = retry_after(fields.get("retry-after"), date=fields.get("date"), now=wall)
+    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    fields = {name.lower(): value for name, value in reversed(pairs)}  # the first of a name counts
+    # Whatever the status: who asks for quiet gets it. Of two wishes, the longer.
+    wait = None
+    if "retry-after" in fields:
+        said = [value for name, value in pairs if name.lower() == "retry-after"]
+        waits = [retry_after(value, date=fields.get("date"), now=wall) for value in said]
+        wait = max((each for each in waits if each is not None), default=None)
     code = BY_STATUS.get(status) or BY_HUNDRED.get(status // 100, Code.INVALID_RESPONSE)
     if status in REFUSALS and wait is not None:
         # A 503 that says when to come back is the host steering us, not failing.
@@ -77,7 +85,8 @@ ERRORS: tuple[tuple[type[Exception], Code], ...] = (
     # Our own proxy is not there: that says nothing about the host, and to blame it would open all breakers at once.
     (aiohttp.ClientProxyConnectionError, Code.INTERNAL_ERROR),
     (TooLarge, Code.TOO_LARGE),
-    (http_exceptions.LineTooLong, Code.TOO_LARGE),  # a header; aiohttp takes 8190 bytes of it
+    (NotHttp, Code.INVALID_RESPONSE),
+    (http_exceptions.LineTooLong, Code.TOO_LARGE),  # of a proxy, or a trailer: `protocol` bounds the head of an answer
     (BadEncoding, Code.BAD_ENCODING),
     (gzip.BadGzipFile, Code.BAD_ENCODING),  # an OSError
     (zlib.error, Code.BAD_ENCODING),
@@ -219,11 +228,29 @@ def _timeout(links: list[BaseException]) -> str:
     return "timeout"
 
 
+# What others' exceptions found, where their own words could hold what was asked or what came.
+WORDS: tuple[tuple[type[Exception], str], ...] = (
+    (http_exceptions.LineTooLong, "a header line is longer than we take"),
+    (http_exceptions.ContentLengthError, "the body is shorter than its Content-Length"),
+    (http_exceptions.TransferEncodingError, "the connection was closed within a chunk of the body"),
+    (http_exceptions.ContentEncodingError, "the body does not unpack"),
+    (http_exceptions.BadStatusLine, "what came does not begin as an HTTP answer does"),
+    (http_exceptions.HttpProcessingError, "what came is no HTTP"),
+    (aiohttp.ServerDisconnectedError, "the connection was closed without an answer"),
+    (aiohttp.ClientPayloadError, "the body broke off"),
+    (aiohttp.ClientHttpProxyError, "the proxy did not reach the host"),
+    (aiohttp.ClientProxyConnectionError, "the proxy cannot be reached"),
+    (aiohttp.InvalidURL, "what it leads to is no URL"),
+    (EOFError, "the body broke off"),
+)
+_COUNTS = re.compile(r"received (\d+) of (\d+) bytes")
+
+
 def _words(link: BaseException) -> str:
-    """The name of an exception, and what else of it cannot hold a secret."""
+    """What an exception found, or its name, and what else of it cannot hold a secret."""
     name = type(link).__name__
     match link:
-        case Refused() | TooLarge() | BadEncoding() | RedirectLoop() | HostError():
+        case Refused() | TooLarge() | BadEncoding() | NotHttp() | RedirectLoop() | HostError():
             return str(link)  # our own words
         case ssl.SSLCertVerificationError(verify_message=str(reason)) | ssl.SSLError(reason=str(reason)):
             return f"{name}: {reason}"  # OpenSSL's words
@@ -231,7 +258,9 @@ def _words(link: BaseException) -> str:
             return f"{name}: {_RESOLVER.get(link.errno or 0, link.errno)}"
         case OSError() if link.errno is not None:
             return f"{name}: {errno.errorcode.get(link.errno, link.errno)}"
-    return name
+    words = next((words for kind, words in WORDS if isinstance(link, kind)), name)
+    counts = _COUNTS.search(str(link)) if isinstance(link, http_exceptions.ContentLengthError) else None
+    return words if counts is None else f"{words}: {int(counts[1]):,} of {int(counts[2]):,} bytes came"
 
 
 def _clean(text: str) -> str:

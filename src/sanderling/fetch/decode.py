@@ -1,5 +1,6 @@
 """Undo Content-Encoding piece by piece, never making more than was allowed: a kilobyte can unpack to a gigabyte."""
 
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,6 +17,9 @@ else:
 
 ACCEPTED = "gzip, deflate, br, zstd"
 PIECE = 65536  # bytes unpacked at a time: what a bomb costs before it is noticed
+NO_CODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit"})  # though servers say so
+UNREADABLE = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")  # what no text has, by WHATWG's sniffing
+SNIFFED = 1445  # bytes, by the same
 MOST_CODINGS = 3  # one is usual; a list of twenty is an attack
 
 
@@ -130,10 +134,12 @@ class Body:
 
     def __init__(self, encoding: str | None, *, most_raw: int, most_decoded: int, wanted: int | None = None) -> None:
         names = [name.strip().lower() for name in encoding.split(",")] if encoding else []
-        names = [name for name in names if name not in ("", "identity")]
-        if len(names) > MOST_CODINGS or any(name not in DECODERS for name in names):
+        names = [name for name in names if name not in NO_CODINGS]
+        if len(names) > MOST_CODINGS:
             raise BadEncoding(f"Content-Encoding is {(encoding or '')[:80]!r}; we can read {ACCEPTED}")
-        self._decoders = [DECODERS[name]() for name in reversed(names)]
+        self._decoders = [DECODERS[name]() for name in reversed(names) if name in DECODERS]
+        # As browsers do, we take a body as it is whose coding nobody knows; but only what can be read then.
+        self._unknown = "" if len(self._decoders) == len(names) else (encoding or "")[:80]
         self._most_raw, self._most_decoded = most_raw, most_decoded
         self._wanted = wanted
         self._raw = 0
@@ -173,6 +179,8 @@ class Body:
             return bytes(self._pieces[: self._wanted])
         if self._raw and not all(decoder.finished() for decoder in self._decoders):
             raise EOFError(f"packed body ends early, after {self._raw:,} bytes")
+        if self._unknown and UNREADABLE.search(self._pieces[:SNIFFED]):
+            raise BadEncoding(f"Content-Encoding is {self._unknown!r}; we can read {ACCEPTED}")
         return bytes(self._pieces)
 
     def _unpack(self, data: bytes, level: int) -> Iterator[int]:

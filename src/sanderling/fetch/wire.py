@@ -15,7 +15,8 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 from yarl import URL
 
-from sanderling.fetch.protocol import read_leniently
+from sanderling.fetch.classify import NotHttp
+from sanderling.fetch.protocol import MOST_HEAD, read_leniently
 from sanderling.task import Headers, Task
 
 KNOWN = 1024  # origins of which it is remembered how they are asked
@@ -74,7 +75,9 @@ class HttpWire:
             connection.close()
             raise
         body.on_eof(connection.release)
-        encoding, received = message.headers.get(hdrs.CONTENT_ENCODING), tuple(message.headers.items())
+        encoding = message.headers.get(hdrs.CONTENT_ENCODING)
+        # With names as they were sent, which aiohttp spells in its own way elsewhere.
+        received = tuple((_text(name), _text(value)) for name, value in message.raw_headers)
         return WireAnswer(origin.request.host, message.code, received, encoding, body, sent, connection)
 
     async def _connect(self, origin: Origin) -> Connection:
@@ -94,7 +97,14 @@ async def _exchange(connection: Connection, said: bytes, method: str) -> tuple[R
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ClientConnectionResetError("the connection was closed before anything was sent")
-    protocol.set_response_params(skip_payload=method == "HEAD", read_until_eof=True, auto_decompress=False)
+    protocol.set_response_params(
+        skip_payload=method == "HEAD",
+        read_until_eof=True,
+        auto_decompress=False,
+        max_line_size=MOST_HEAD,
+        max_field_size=MOST_HEAD,
+        max_headers=MOST_HEAD,
+    )
     transport.write(said)
     try:
         message, body = await protocol.read()
@@ -102,7 +112,13 @@ async def _exchange(connection: Connection, said: bytes, method: str) -> tuple[R
             message, body = await protocol.read()
     except http_exceptions.HttpProcessingError as error:
         raise aiohttp.ClientError("what came is no HTTP") from error
+    if message.code < CONTINUES.start:
+        raise NotHttp(f"the status is {message.code:03}, expected 100 to 599")
     return message, body
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _path_begins(url: str) -> int:

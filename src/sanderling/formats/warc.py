@@ -122,6 +122,8 @@ def _plain(file: BinaryIO, path: Path, at: int) -> WarcRecord:
     head = b""
     while b"\r\n\r\n" not in head:
         piece = file.read(4096)
+        if not b"WARC/1.".startswith((head + piece)[:7]):
+            raise WarcError(_no_record(path, at, head + piece))
         if not piece or len(head) > MOST_HEAD:
             raise WarcError(f"{path} is cut: the record at byte {at} ends in its headers")
         head += piece
@@ -135,12 +137,16 @@ def _plain(file: BinaryIO, path: Path, at: int) -> WarcRecord:
     return WarcRecord(headers, block, at, at + first + length + 4)
 
 
+def _no_record(path: Path, at: int, data: bytes) -> str:
+    return f"{path} has no WARC record at byte {at}: found {data[:16]!r}, expected WARC/1.0 or WARC/1.1"
+
+
 def _head(data: bytes, path: Path, at: int) -> tuple[dict[str, str], int, int]:
     """The headers of a record, the length of its block, and where that begins."""
     end = data.find(b"\r\n\r\n", 0, MOST_HEAD)
     first, _, rest = data[: max(end, 0)].partition(b"\r\n")
     if end < 0 or not first.startswith(b"WARC/1."):
-        raise WarcError(f"{path} has no WARC record at byte {at}: it begins with {data[:16]!r}")
+        raise WarcError(_no_record(path, at, data))
     headers: dict[str, str] = {}
     for line in rest.decode("utf-8", "surrogateescape").split("\r\n"):
         name, colon, value = line.partition(":")

@@ -13,15 +13,19 @@ from sanderling.crawls.archive import write_index
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.crawls.kept import FILE as KEPT
 from sanderling.crawls.kept import Keep, KeptReplies, write_bodies
+from sanderling.fetch.attempts import LeavingOut, Sends
+from sanderling.jobs.files import FRONTIER, JOB, RECORDS
+from sanderling.jobs.forget import go_on, is_forgotten
 from sanderling.jobs.job import Job
+from sanderling.pages.forget import ForgottenUrls
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
+from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier, Waiting
 from sanderling.stores.frontier_rows import RetryUrl
 from sanderling.stores.rows_file import RowsFile, reaches
 
-RECORDS, FRONTIER, JOB = "records.jsonl", "frontier.db", "job.json"
 FORMAT = 1  # of job.json
 
 
@@ -49,6 +53,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         super().__init__(path, lock, ledger)
         self.job = job
         self.keep = keep
+        self._forgotten = ForgottenUrls(Forgotten.of(path))
         self.arguments = plan_of(ledger.meta, path / FRONTIER, JobPlan).arguments
         watermark = ledger.meta.watermark
         if not reaches(path / RECORDS, watermark):
@@ -84,6 +89,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         plan = JobPlan(job.name, dict(arguments))
 
         def open_ledger() -> RequestFrontier:
+            go_on(path)
             _make(path, plan, wall)
             ledger = RequestFrontier(path / FRONTIER, job.readers)
             try:
@@ -108,6 +114,11 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         requests: int | None,
     ) -> Waiting:
         """Write screenshots and records, then the ledger with their number and checksum."""
+        if self._forgotten:
+            found, ended = (
+                self._without_forgotten(found),
+                [msgspec.structs.replace(each, found=tuple(self._without_forgotten(each.found))) for each in ended],
+            )
         write_bodies(self.path, [each.body for each in ended if each.body is not None])
         meta = self.ledger.meta
         records, checksum = [record for each in ended for record in each.records], meta.checksum
@@ -116,6 +127,15 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         sent = meta.requests if requests is None else requests
         progress = JobProgress(self.rows.append(records), meta.records + len(records), checksum, sent)
         return self.ledger.commit_requests(ended, found, progress, again)
+
+    def before(self, http: Sends) -> Sends:
+        """A client that asks for nothing that the folder has forgotten, wherever a redirect leads."""
+        if not self._forgotten:
+            return http
+        return LeavingOut(http, lambda task: "it was forgotten" if is_forgotten(self._forgotten, task.url) else "")
+
+    def _without_forgotten(self, found: Sequence[FoundRequest]) -> list[FoundRequest]:
+        return [each for each in found if not is_forgotten(self._forgotten, each.url)]
 
     # By position, since that is how a thread is handed its work.
     def finish(self, wall: float, complete: bool) -> None:  # noqa: FBT001

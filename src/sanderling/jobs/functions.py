@@ -16,8 +16,9 @@ from sanderling.jobs.calls import CallWatch, Mistake, UserFunction
 from sanderling.jobs.job import Job
 from sanderling.jobs.page import Page, PageRender
 from sanderling.jobs.reply import JobReply
-from sanderling.jobs.request import Request, StoredRequest, key_of, own_key, pack, resolve
+from sanderling.jobs.request import LONGEST_URL, Request, StoredRequest, key_of, own_key, pack, resolve
 from sanderling.outcome import Code, Outcome
+from sanderling.pages.urls import normalise
 from sanderling.redact import HIDDEN
 from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
 from sanderling.task import Reply, Task
@@ -108,7 +109,7 @@ class JobFunctions:
         """
         name = request.read
         try:
-            url = self._clean(resolve(request.url, base))
+            url = self._clean(self._resolved(request.url, base))
             name = name or self.reader_of(url, reader)
         except (ValueError, TypeError) as error:
             if reader not in self._patterns or starts or name is not None:
@@ -136,6 +137,10 @@ class JobFunctions:
             own = self._key.value_now(request)
         known_by = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
         return FoundRequest(task.url, task.host, depth, known_by, name, request.priority, data)
+
+    def _resolved(self, url: str, base: str | None) -> str:
+        """The address; in a job of pages in its one spelling, which robots.txt is asked about. Raises ValueError."""
+        return normalise(url, base, LONGEST_URL) if self._patterns else resolve(url, base)
 
     def _pass_over(self, url: str) -> None:
         if url in self.passed_over or len(self.passed_over) < MOST_PASSED_OVER:

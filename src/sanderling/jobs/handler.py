@@ -24,7 +24,6 @@ from sanderling.pages.extract import extract
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.rendering import PageRendering, needs_scripts
-from sanderling.pages.urls import origin_of
 from sanderling.stores.frontier_requests import QueuedRequest
 from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End
 from sanderling.task import Blame, Reply, Task
@@ -54,9 +53,10 @@ class ScopedSender:
             self.strays[task.holder] = End.LEFT_OUT
             raise Refused(out_of_scope(task.host, self._hosts))
         if self.permissions is not None and task.holder and not self.open(task.url):
-            rules = self.permissions.known(origin_of(task.url))
+            origin = f"{task.url.partition(':')[0].lower()}://{task.host}"
+            rules = self.permissions.known(origin)
             if rules is None:  # only a redirect leads to where they are not known
-                rules = await self.permissions.look_up(origin_of(task.url))
+                rules = await self.permissions.look_up(origin)
             if not rules.allows(task.url):
                 self.strays[task.holder] = End.REFUSED
                 raise Refused(rules.why(task.url)[:200])

@@ -8,10 +8,11 @@ from typing import Any
 
 from sanderling.jobs.elements import Element, Elements, HtmlElement, XmlElement, select_by_xpath, select_elements
 from sanderling.jobs.reply import JobReply
-from sanderling.jobs.request import Request, resolve
+from sanderling.jobs.request import LONGEST_URL, Request
 from sanderling.pages.charset import decode
 from sanderling.pages.extract import ExtractedPage, charset_in, extract
 from sanderling.pages.kinds import ContentKind, kind_of
+from sanderling.pages.urls import normalise
 from sanderling.task import Reply
 
 _OTHER_SCHEME = re.compile(r"\s*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
@@ -71,7 +72,11 @@ class Page(JobReply):
         address = url if isinstance(url, str) else url.attributes.get("href") or url.attributes.get("src")
         if address is None:
             raise ValueError(f"{url!r} has no href and no src, expected a link")
-        return Request(resolve(address.strip(), self._base), **arguments)
+        return Request(self.urljoin(address), **arguments)
+
+    def urljoin(self, url: str) -> str:
+        """An address that the page names, absolute and in one spelling, as browsers read it. Raises ValueError."""
+        return normalise(url, self._base, LONGEST_URL)
 
     def follow_all(self, selector: str, **arguments: Any) -> list[Request]:  # noqa: ANN401 - the same
         """Requests for all links that a CSS selector finds; what leads nowhere on the web is passed over."""
@@ -111,7 +116,10 @@ class Page(JobReply):
         """What links are relative to: the page says so itself, or it is its address."""
         if b"<base" not in self.body and b"<BASE" not in self.body:
             return self.url
-        return resolve(self.css("base").attr("href") or self.url, self.url)
+        try:
+            return normalise(self.css("base[href]").attr("href") or "", self.url, LONGEST_URL)
+        except ValueError:  # browsers, too, take no notice of it then
+            return self.url
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url} {len(self.body):,} bytes>"

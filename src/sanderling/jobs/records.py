@@ -9,7 +9,7 @@ import msgspec
 
 from sanderling.crawls.records import explain_end, nearest_urls, open_ledger, rows_behind
 from sanderling.ids import HostError, host_of
-from sanderling.jobs.folder import FRONTIER, RECORDS
+from sanderling.jobs.files import FRONTIER, RECORDS
 from sanderling.jobs.request import key_of, own_key
 from sanderling.stores import frontier_reading
 from sanderling.stores.frontier_file import FrontierMeta

@@ -23,6 +23,7 @@ _METHOD = re.compile(r"[A-Z]{1,20}")
 # What may stand for itself in a path or a query; a percent sign that begins no escape is escaped as well.
 _PLAIN = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?\[\]-]|%[0-9A-Fa-f]{2})*")
 _LOOSE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_HTTP = re.compile(r"https?://", re.IGNORECASE)
 _SAFE = "%!$&'()*+,;=:@/?[]~"
 
 
@@ -121,14 +122,17 @@ def unpack(data: bytes | None) -> StoredRequest:
 
 def resolve(url: str, base: str | None) -> str:
     """The address, absolute, without a fragment and with odd characters escaped. Raises ValueError."""
-    if base is not None and not url.startswith(("https://", "http://")):
-        url = urljoin(base, url)
     url = url.partition("#")[0].strip()
+    if "\\" in url:  # which is a slash to browsers, but in a query
+        front, mark, query = url.partition("?")
+        url = front.replace("\\", "/") + mark + query
+    if base is not None and not _HTTP.match(url):
+        url = urljoin(base, url)
     if len(url) > LONGEST_URL:
         raise ValueError(f"url has {len(url):,} characters, expected at most {LONGEST_URL:,}")
-    if not url.startswith(("https://", "http://")):
+    if not _HTTP.match(url):
         raise ValueError(f"url is {redact_url(url)[:200]!r}, expected one that begins with https:// or http://")
-    if _PLAIN.fullmatch(url) and "/" in url[8:]:
+    if _PLAIN.fullmatch(url) and "/" in url[8:] and url.startswith("http"):
         return url
     parts = urlsplit(url)
     path = quote(_LOOSE.sub("%25", parts.path), safe=_SAFE) or "/"

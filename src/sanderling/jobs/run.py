@@ -76,7 +76,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
         if obeys:
             rules = replace(rules, longest_pace=max(rules.longest_pace, LONGEST_DELAY))
-        asks: Sends = transport.http
+        asks = folder.before(transport.http)
         if folder.keep is not None:
             clean = str if self._credentials is None else self._credentials.clean
             asks = KeepingSender(asks, folder.keep, writer.add, clock, clean)

@@ -12,7 +12,8 @@ from sanderling.crawls.session import HostPatterns, caps_of, host_table
 from sanderling.executor import Executor
 from sanderling.fetch.render import RenderRules, make_renderer
 from sanderling.fetch.transport import connections_for, make_transport
-from sanderling.jobs.folder import RECORDS, JobFolder
+from sanderling.jobs.files import RECORDS
+from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job
 from sanderling.jobs.report import report_run
 from sanderling.jobs.rules import JobRules

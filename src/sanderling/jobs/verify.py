@@ -6,15 +6,19 @@ from pathlib import Path
 import msgspec
 
 from sanderling.crawls.verify import CrawlProof, LedgerInspection, check_kept, inspect, numbered
-from sanderling.jobs.folder import FRONTIER, RECORDS
+from sanderling.jobs.files import FRONTIER, RECORDS
 from sanderling.stores.durable import FolderError
+from sanderling.stores.forgotten import FILE, Forgotten
 
 
 def verify_job(folder: Path) -> CrawlProof:
     """Compare all that the folder of a job holds with its ledger. FolderError if there is no such folder."""
     if not (folder / FRONTIER).exists():
         raise FolderError(f"there is no job in {folder}: it holds no {FRONTIER}")
-    return inspect(folder / FRONTIER, CrawlProof(), _look)
+    proof = CrawlProof()
+    if Forgotten.of(folder).says.removing:
+        proof.say(f"{FILE}: what it says was not all removed; run: sanderling forget {folder}")
+    return inspect(folder / FRONTIER, proof, _look)
 
 
 def _look(found: LedgerInspection) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from sanderling.executor import Executor
-from sanderling.fetch.attempts import MOST_HOPS
+from sanderling.fetch.attempts import MOST_HOPS, location_of
 from sanderling.ids import host_of
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder
@@ -108,7 +108,7 @@ class LinkDiscovery:
     async def resolve(self, queued: QueuedUrl, reply: Reply) -> MovedUrl | Outcome:
         """Where a redirect leads, or why it leads nowhere: to what is no URL, back here, or on and on."""
         try:
-            target = normalise(reply.header("Location") or "", queued.url)
+            target = normalise(location_of(reply), queued.url)
         except UrlError as error:
             return Outcome(Code.INVALID_URL, reply.status, f"redirect: {error}"[:200])
         if (hops := self._hops.get(queued.url, 0) + 1) > MOST_HOPS:

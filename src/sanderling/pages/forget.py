@@ -38,6 +38,9 @@ class ForgottenUrls:
     def __init__(self, forgotten: Forgotten) -> None:
         self._forgotten = forgotten
 
+    def __bool__(self) -> bool:
+        return bool(self._forgotten)
+
     def has(self, url: str, host: str) -> bool:
         """Whether a URL, which is normal, was forgotten."""
         if not self._forgotten:
@@ -115,7 +118,7 @@ def crawls(folder: Path) -> list[Path]:
 
 def survey(folder: Path, lines: Sequence[str]) -> PagesRemoved:
     """How much there is to be removed, with what was cut short. Changes nothing. Raises FolderError, UrlError."""
-    meant = _MeantUrls((*Forgotten.of(folder).says.removing, *lines))
+    meant = MeantUrls((*Forgotten.of(folder).says.removing, *lines))
     with plainly(folder):
         rows = [(crawl, row) for crawl in crawls(folder) for row in _rows(crawl / PAGES) if meant(row.url)]
         gone = set[Path]().union(*(_files(folder, crawl, row) for crawl, row in rows))
@@ -126,7 +129,7 @@ def survey(folder: Path, lines: Sequence[str]) -> PagesRemoved:
     return PagesRemoved(len(rows), urls, len(gone), sum(row.warc_file is not None for _, row in rows))
 
 
-def _count_urls(ledger: Path, meant: "_MeantUrls") -> int:
+def _count_urls(ledger: Path, meant: "MeantUrls") -> int:
     with closing(frontier_file.connect_to_read(ledger)) as db:
         return sum(bool(meant(url)) for url in frontier_reading.urls(db))
 
@@ -139,7 +142,7 @@ def go_on(folder: Path, say: Callable[[str], object] = lambda _: None) -> PagesR
     forgotten = Forgotten.of(folder)
     if not forgotten.says.removing:
         return PagesRemoved()
-    meant = _MeantUrls(forgotten.says.removing)
+    meant = MeantUrls(forgotten.says.removing)
     counts = [_forget_in(folder, crawl, meant, say) for crawl in crawls(folder)]
     rows, urls, captures = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0, 0)
     say("files that no row speaks of")
@@ -159,13 +162,14 @@ def finish(folder: Path, say: Callable[[str], object] = lambda _: None) -> Pages
             lock.release()
 
 
-class _MeantUrls:
+class MeantUrls:
     """Which URLs are meant by some lines."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._listed = ExcludedUrls.of(*lines)
 
     def __call__(self, url: str) -> str:
+        """Whether a URL is meant."""
         try:
             return self._listed.why(url, host_of(url))
         except HostError:
@@ -180,7 +184,7 @@ class _MeantUrls:
         return self._listed.why(url, host)
 
 
-def _forget_in(folder: Path, crawl: Path, meant: _MeantUrls, say: Callable[[str], object]) -> tuple[int, int, int]:
+def _forget_in(folder: Path, crawl: Path, meant: MeantUrls, say: Callable[[str], object]) -> tuple[int, int, int]:
     """Remove rows, URLs and captures of one crawl."""
     ledger, path = VisitedFrontier(crawl / LEDGER), crawl / PAGES
     try:
@@ -197,7 +201,7 @@ def _forget_in(folder: Path, crawl: Path, meant: _MeantUrls, say: Callable[[str]
             os.truncate(path, end)
         if archived:
             sweep(folder, ledger.meta.crawl, path, _size(path))
-        _rewrite_failures(crawl / FAILED, meant)
+        rewrite_failures(crawl / FAILED, meant)
         had_parquet = bool(parquet.files(crawl))
         say(f"ledger of {crawl}")
         urls = ledger.forget(meant.of, lambda _: True, watermark=_size(path))
@@ -209,7 +213,8 @@ def _forget_in(folder: Path, crawl: Path, meant: _MeantUrls, say: Callable[[str]
     return len(removed), urls, sum(row.warc_file is not None for row in removed)
 
 
-def _rewrite_failures(path: Path, meant: _MeantUrls) -> None:
+def rewrite_failures(path: Path, meant: Callable[[str], object]) -> None:
+    """Write failed.jsonl anew without what is meant."""
     if any(meant(row.url) for row in _rows(path)):
         lines = (line for line, _ in read_rows(path, 0, _size(path)))
         write_new(path, (line + b"\n" for line in lines if not meant(_decode(line).url)))
@@ -238,7 +243,7 @@ def _files(folder: Path, crawl: Path, row: _Row) -> set[Path]:
     return found if row.screenshot is None else found | {crawl / row.screenshot}
 
 
-def _forget_plan(ledger: VisitedFrontier, meant: _MeantUrls) -> None:
+def _forget_plan(ledger: VisitedFrontier, meant: MeantUrls) -> None:
     """The plan without first addresses that are meant, and hosts that they had moved to."""
     plan = msgspec.json.decode(ledger.meta.plan)
     seeds = [seed for seed in plan["seeds"] if not meant(seed)]
@@ -262,7 +267,7 @@ def _remove_files(folder: Path) -> int:
     return len(there - spoken)
 
 
-def _remove_partial(folder: Path, meant: _MeantUrls) -> int:
+def _remove_partial(folder: Path, meant: MeantUrls) -> int:
     """Remove what has come of files that are meant, and of those of which nothing more is known; how many."""
     removed = 0
     for part in (folder / PARTIAL).glob("*.part"):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from http import HTTPStatus
+from urllib.parse import unquote, urljoin, urlsplit
 
 from sanderling.apis.credentials import Answered
 from sanderling.clock import Clock
@@ -9,6 +10,7 @@ from sanderling.crawls.session import Logins
 from sanderling.engine.ports import Settled
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, moves
+from sanderling.fetch.guard import Refused
 from sanderling.fetch.render import RenderedPage, RenderError
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
@@ -21,10 +23,12 @@ from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.record import ReadPage
 from sanderling.pages.rendering import PageRendering, needs_scripts
-from sanderling.pages.urls import origin_of
+from sanderling.pages.urls import normalise, origin_of
 from sanderling.stores.frontier_rows import Ended, QueuedUrl
 from sanderling.task import Blame, Reply, Task
 
+MOST_DETOUR = 5  # hops by which a page may lead back to itself
+MOST_WALLS = 1000  # pages that are known not to
 BIG = 2**20  # bytes of a body that is read in a thread
 
 # What a reply is understood as: rules of robots.txt, a page, one that is unchanged, a redirect, or a reason why not.
@@ -66,6 +70,7 @@ class PageHandler:
         self.rendering: PageRendering | None = None
         self.files = FileDownloads(discovery.folder.path, FileRules(), on_disk=False)
         self._rendered: set[str] = set()  # URLs of pages that are in the browser
+        self._walls: set[tuple[str, str, str]] = set()  # where redirects lead from an origin, and not back
         self._fetcher = fetcher
         self._permissions = permissions
         self._discovery = discovery
@@ -155,10 +160,50 @@ class PageHandler:
             if fetched.reply is None or not moves(fetched.reply):
                 break
             changed = before != self._fetcher.cookies_for(task)
-            if (same := self._leads_back(queued, fetched.reply, changed=changed)) is None:
+            same = self._leads_back(queued, fetched.reply, changed=changed)
+            if same is None and await self._returns(task, fetched.reply, permit, before):
+                same = queued.url
+            if same is None:
                 break
             task = Task(same, blame=blame, receive=download.receive)
         return fetched
+
+    async def _returns(self, task: Task, reply: Reply, permit: Permit, before: str) -> bool:
+        """Whether the page that a reply leads to leads back to this very URL, with other cookies than `before`.
+
+        As a URL of its own it were a loop, so it is asked for here, and what it leads to. Only where the first host
+        says that one is to come back: by a cookie, or by where to in the address. Of a wall that did not lead back it
+        is known that it does not.
+        """
+        following = _follows(task, reply)
+        changed = before != self._fetcher.cookies_for(task)
+        if following is None or not (changed or _names(following.url, task.url)):
+            return False
+        wall = origin_of(task.url), origin_of(following.url), urlsplit(following.url).path
+        if wall in self._walls:
+            return False
+        for _ in range(MOST_DETOUR):
+            found = await self._pass_by(following, permit)
+            following = None if found is None else _follows(task, found)
+            if following is None:
+                break
+            if _is_same(task.url, following.url) and before != self._fetcher.cookies_for(task):
+                return True
+        if len(self._walls) < MOST_WALLS:
+            self._walls.add(wall)
+        return False
+
+    async def _pass_by(self, task: Task, permit: Permit) -> Reply | None:
+        """The redirect that a page answers with, if robots.txt allows it; None for any other answer."""
+        try:
+            rules = await self._permissions.look_up(origin_of(task.url))
+        except Refused:
+            return None
+        if not rules.allows(task.url):
+            return None
+        found = (await self._fetcher.fetch(task, permit)).reply
+        self._memory.release(task.url)
+        return found if found is not None and moves(found) else None
 
     def _leads_back(self, queued: QueuedUrl, reply: Reply, *, changed: bool) -> str | None:
         """Where the reply leads, if that is this very URL, with a session in it or with a cookie that has `changed`.
@@ -168,3 +213,25 @@ class PageHandler:
         same = record.respelled(queued, reply, itself=changed)
         known = None if same is None else self._permissions.known(origin_of(queued.url))
         return same if same is None or known is None or known.allows(same) else None
+
+
+def _follows(task: Task, reply: Reply) -> Task | None:
+    """Where a redirect leads; None for what is no address."""
+    try:
+        return Task(urljoin(reply.url, reply.header("Location") or "").partition("#")[0], blame=task.blame)
+    except ValueError:
+        return None
+
+
+def _names(address: str, url: str) -> bool:
+    """Whether the query of an address says where to come back to."""
+    query, parts = unquote(urlsplit(address).query), urlsplit(url)
+    back = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return parts.netloc in query or (len(back) > 1 and unquote(back) in query)
+
+
+def _is_same(url: str, other: str) -> bool:
+    try:
+        return normalise(other) == normalise(url)
+    except ValueError:
+        return False

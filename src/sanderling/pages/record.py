@@ -10,7 +10,7 @@ import msgspec
 
 from sanderling.crawls.archive import with_fields
 from sanderling.crawls.kept import Keep, suffix_of, when
-from sanderling.fetch.attempts import moves
+from sanderling.fetch.attempts import location_of, moves
 from sanderling.fetch.render import RenderedPage
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
@@ -98,7 +98,7 @@ def respelled(queued: QueuedUrl, reply: Reply, *, itself: bool = False) -> str |
     if not moves(reply):
         return None
     try:
-        target = urljoin(queued.url, reply.header("Location") or "").partition("#")[0]
+        target = urljoin(queued.url, location_of(reply)).partition("#")[0]
         return target if (itself or target != queued.url) and normalise(target) == queued.url else None
     except ValueError:  # UrlError is one, and urljoin has its own
         return None

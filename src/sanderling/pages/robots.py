@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from sanderling.pages.urls import UrlError, escape, normalise
+from sanderling.pages.urls import UrlError, escape, normalise, path_of
 
 AGENT = "sanderling"  # our product token
 MOST = 500 * 1024  # bytes that are read: section 2.5 wants no less, and Google reads no more
@@ -138,7 +138,7 @@ class Robots:
         return 500 + self.rules.size + sum(100 + len(url) for url in self.sitemaps)
 
     def allows(self, url: str) -> bool:
-        """Whether `url`, which is normal, may be fetched. The robots.txt itself always may."""
+        """Whether `url`, however it is spelled, may be fetched. The robots.txt itself always may."""
         path = _path(url)
         return path == "/robots.txt" or self._deciding(path)[1]
 
@@ -262,9 +262,8 @@ def _absolute(value: str) -> tuple[str, ...]:
 
 
 def _path(url: str) -> str:
-    """Path and query of a normal URL, as rules see them."""
-    path = "/" + url.partition("://")[2].partition("/")[2]
-    return path.replace("*", "%2A").replace("$", "%24")
+    """Path and query of a URL, as rules see them."""
+    return path_of(url).replace("*", "%2A").replace("$", "%24")
 
 
 def _open_query(text: str) -> str:

@@ -78,16 +78,19 @@ _SPELLED_URL = re.compile(rf"https?://{_HOST}(?:/{_SEGMENT})++{_QUERY}").fullmat
 _SPELLED_LINK = re.compile(rf"(?:(/)(?!/){_SEGMENT}|{_NAME}(?=[/?]|\Z))(?:/{_SEGMENT})*+{_QUERY}").fullmatch
 
 
-def normalise(url: str, base: str | None = None) -> str:
-    """The one spelling of `url`, absolute, http or https; `base` is the page it was found on. Raises UrlError."""
+def normalise(url: str, base: str | None = None, most: int = LONGEST) -> str:
+    """The one spelling of `url`, absolute, http or https; `base` is the page it was found on. Raises UrlError.
+
+    It may have `most` characters.
+    """
     # The length first: a link of megabytes is not even looked at.
     if len(url) <= LONGEST:
         if _SPELLED_URL(url):
             return url
         if base is not None and (found := _SPELLED_LINK(url)):
             page = _page(base)
-            return _bounded(page.origin + url if found[1] else page.origin + page.folder + url)
-    return _respelled(url, base)
+            return _bounded(page.origin + url if found[1] else page.origin + page.folder + url, most)
+    return _respelled(url, base, most)
 
 
 def origin_of(url: str) -> str:
@@ -99,6 +102,13 @@ def escape(text: str) -> str:
     """`text` with every escape spelled in one way, and everything escaped that may not stand in a path or query."""
     front, mark, query = text.partition("?")
     return _escape_path(front) + mark + (_ODD.sub(_spell, query) if query else "")
+
+
+def path_of(url: str) -> str:
+    """Path and query of `url` in their one spelling: what a server would read, however it is written."""
+    front, mark, query = url.partition("#")[0].partition("?")
+    path = front.partition("://")[2].replace("\\", "/").partition("/")[2]
+    return _without_dots(_escape_path(f"/{path}")) + mark + _ODD.sub(_spell, query)
 
 
 def _escape_path(text: str) -> str:
@@ -189,7 +199,7 @@ def _page(base: str) -> _Page:
     return _Page(scheme, f"{scheme}://{host}", f"/{path}", f"/{path}"[: path.rfind("/") + 2], query)
 
 
-def _respelled(url: str, base: str | None) -> str:
+def _respelled(url: str, base: str | None, most: int = LONGEST) -> str:
     """The long way, right for every URL."""
     if len(url) > LONGEST_INPUT:
         raise UrlError(f"URL {_shown(url)} has {len(url):,} characters; expected at most {LONGEST:,}")
@@ -211,7 +221,7 @@ def _respelled(url: str, base: str | None) -> str:
         path = rest if rest.startswith("/") else page.folder + rest if rest else page.path
         query = query if rest or mark else page.query
     path, query = _path(_escape_path(path)), _query(_ODD.sub(_spell, query))
-    return _bounded(f"{origin}{path}?{query}" if query else origin + path)
+    return _bounded(f"{origin}{path}?{query}" if query else origin + path, most)
 
 
 def _scheme(front: str, base: str | None) -> tuple[str, str]:
@@ -280,8 +290,12 @@ def _ipv4(name: str) -> str | None:
 def _path(path: str) -> str:
     if ";" in path:
         path = _SESSION.sub("", path)
+    return _without_dots(path or "/")
+
+
+def _without_dots(path: str) -> str:
     if "/." not in path:
-        return path or "/"
+        return path
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
@@ -299,12 +313,12 @@ def _query(query: str) -> str:
 def _spell(found: re.Match[str]) -> str:
     if found[1]:
         return _SPELLED[int(found[1], 16)]
-    return "".join(_SPELLED[octet] for octet in found[0].encode())
+    return "".join(_SPELLED[octet] for octet in found[0].encode(errors="replace"))
 
 
-def _bounded(url: str) -> str:
-    if len(url) > LONGEST:
-        raise UrlError(f"URL {_shown(url)} has {len(url):,} characters; expected at most {LONGEST:,}")
+def _bounded(url: str, most: int) -> str:
+    if len(url) > most:
+        raise UrlError(f"URL {_shown(url)} has {len(url):,} characters; expected at most {most:,}")
     return url
 
 

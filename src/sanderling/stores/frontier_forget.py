@@ -1,7 +1,7 @@
 """A frontier out of which URLs can be removed, as if they had never been known."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from sanderling.ids import host_of
 from sanderling.stores import frontier_file, frontier_reading
@@ -30,6 +30,7 @@ class ForgettingFrontier(ReopeningFrontier):
                 if hosts(name):
                     gone += self._forget_of(number, name, is_meant, tally, names)
             self._forget_links(is_meant)
+            self._move_up()
             meta = self._counted(known=self.known - gone, **counted)
         self.meta = meta
         self._hosts.clear()
@@ -38,6 +39,20 @@ class ForgettingFrontier(ReopeningFrontier):
             # Pages that were split or freed earlier, when nothing was overwritten, still hold what stood there.
             self._db.execute("VACUUM")
         return gone
+
+    def urls(self) -> Iterator[str]:
+        """All that are known. Read them before anything else is written."""
+        with plainly(self._path):
+            yield from frontier_reading.urls(self._db)
+
+    def known_ids(self, ids: Iterable[int]) -> Iterator[int]:
+        """Of these, the ids that are known."""
+        with plainly(self._path):
+            for each in ids:
+                yield from (number for (number,) in self._db.execute("SELECT id FROM url WHERE id = ?", (each,)))
+
+    def _move_up(self) -> None:
+        """Note where the rows stand that are left, within the transaction that removes the others."""
 
     def _forget_of(
         self,

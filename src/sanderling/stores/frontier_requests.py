@@ -11,9 +11,12 @@ from typing import NamedTuple
 
 from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import plainly
-from sanderling.stores.frontier_reopen import ReopeningFrontier
+from sanderling.stores.frontier_forget import ForgettingFrontier
 from sanderling.stores.frontier_rows import End, Ended, Failed, RetryUrl
 
+# Which bytes of the records came of a request: those of no request were written by a release that did not note it.
+WROTE = """CREATE TABLE IF NOT EXISTS wrote (
+    id INTEGER PRIMARY KEY, start INTEGER NOT NULL, length INTEGER NOT NULL)"""
 LAST = -1001  # the priority of what is asked for after everything else; those of a job are -1000 to 1000
 
 
@@ -65,6 +68,15 @@ class EndedRequest(Ended, frozen=True, kw_only=True):
         return self.requests if self.end is End.LEFT_OUT else super().sent
 
 
+class WrittenBytes(NamedTuple):
+    """The bytes of the records that came of one request."""
+
+    id: int
+    start: int
+    length: int
+    url: str
+
+
 class JobProgress(NamedTuple):
     """How far a job has come."""
 
@@ -77,11 +89,12 @@ class JobProgress(NamedTuple):
 Waiting = dict[tuple[str, int], int]  # how many requests wait, by host and priority
 
 
-class RequestFrontier(ReopeningFrontier):
+class RequestFrontier(ForgettingFrontier):
     """The frontier of a job in the file at `path`, which is made if it is not there. `readers` are those of the job."""
 
     def __init__(self, path: Path, readers: Iterable[str]) -> None:
         super().__init__(path)
+        self._db.execute(WROTE)
         self._db.executemany("INSERT OR IGNORE INTO reader (name) VALUES (?)", [(name,) for name in readers])
         self._readers = {name: number for number, name in self._db.execute("SELECT id, name FROM reader")}
 
@@ -153,11 +166,37 @@ class RequestFrontier(ReopeningFrontier):
             self._decide(ended, tally)
             self._unrank([(each.priority, each.id) for each in ended if each.priority])
             self._put_off(again)
+            self._note_written(ended)
             new = self._add_requests([*found, *(work for each in ended for work in each.found)], tally)
             added = sum(tally.values())
             meta = self._counted(**progress._asdict(), known=self.known + added)
         self.meta = meta
         return new
+
+    def _note_written(self, ended: Sequence[EndedRequest]) -> None:
+        """Records stand in the order of the requests that they came of, behind those that were there."""
+        rows, at = [], self.meta.watermark
+        for each in ended:
+            length = sum(map(len, each.records)) + len(each.records)
+            if length:
+                rows.append((each.id, at, length))
+            at += length
+        self._db.executemany("INSERT OR REPLACE INTO wrote VALUES (?, ?, ?)", rows)
+
+    def written(self) -> Iterator[WrittenBytes]:
+        """Which bytes of the records came of which URL, in their order. Read them before anything else is written."""
+        sql = "SELECT wrote.id, start, length, url FROM wrote JOIN url ON url.id = wrote.id ORDER BY start"
+        with plainly(self._path):
+            yield from map(WrittenBytes._make, self._db.execute(sql))
+
+    def _move_up(self) -> None:
+        self._db.execute("DELETE FROM wrote WHERE id NOT IN (SELECT id FROM url)")
+        rows, at = [], 0
+        for number, start, length in self._db.execute("SELECT id, start, length FROM wrote ORDER BY start"):
+            if start != at:
+                rows.append((at, number))
+            at += length
+        self._db.executemany("UPDATE wrote SET start = ? WHERE id = ?", rows)
 
     def _unrank(self, rows: Sequence[tuple[int, int]]) -> None:
         sql = "DELETE FROM ranked WHERE host = (SELECT host FROM url WHERE id = ?) AND priority = ? AND id = ?"

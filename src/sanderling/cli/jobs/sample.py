@@ -15,7 +15,7 @@ from sanderling.cli.options import Options
 from sanderling.cli.screen import Silent
 from sanderling.crawls.session import LoginError
 from sanderling.fetch.render import RenderError
-from sanderling.jobs.folder import RECORDS
+from sanderling.jobs.files import RECORDS
 from sanderling.jobs.job import Job, JobError
 from sanderling.stores.durable import FolderError
 from sanderling.words import count, printable

@@ -9,7 +9,8 @@ import msgspec
 
 from sanderling.cli.pages.summary import by_reason, failed_by, hosts_aside, meaning
 from sanderling.crawls.folder import FAILED
-from sanderling.jobs.folder import RECORDS, JobFolder
+from sanderling.jobs.files import RECORDS
+from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.report import JobFacts
 from sanderling.observe.report import Report
 from sanderling.stores.frontier_rows import Aside, End

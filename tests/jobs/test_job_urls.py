@@ -1,0 +1,117 @@
+"""However an address is spelled, a job of pages asks robots.txt about what the server would read, and asks once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_api import API, Ran, answer, api, run
+from small_shop import SHOP, html
+
+from sanderling import Job, JobReply, Page, Request
+from sanderling.pages.urls import normalise
+
+ROBOTS = answer(body=b"User-agent: *\nDisallow: /private/\n", Content_Type="text/plain")
+SECRET = "/private/x.html"  # noqa: S105 - a path
+
+
+@st.composite
+def spellings(draw: st.DrawFn, path: str = SECRET) -> str:
+    """The path with letters escaped and dot segments put in."""
+    parts = []
+    for segment in path.split("/")[1:]:
+        parts += draw(st.sampled_from([[], [], ["."], ["p", ".."], ["%2e"], ["p", "%2E%2e"], ["p", ".%2E"]]))
+        letters = [draw(st.sampled_from([each, f"%{ord(each):02x}", f"%{ord(each):02X}"])) for each in segment]
+        parts.append("".join(letters))
+    slash = draw(st.sampled_from(["/", "\\"]))
+    return slash + draw(st.sampled_from(["/", slash])).join(parts)
+
+
+def everything(**options: object) -> Job:
+    """A job that keeps the address of every page, and follows all that the first names."""
+    job = Job("every", start=f"{SHOP}/", **options)  # type: ignore[arg-type] # of a job
+
+    @job.page("/**")
+    def each(page: Page) -> Iterator[object]:
+        yield {"url": page.url}
+        yield from page.follow_all("a")
+
+    return job
+
+
+def private(urls: list[str]) -> list[str]:
+    return [url for url in urls if "/private" in unquote(urlsplit(normalise(url)).path)]
+
+
+def visit(href: str, **more: object) -> tuple[Ran, list[str]]:
+    """What came of a job whose first page has a link."""
+    world = api({f"{SHOP}/robots.txt": ROBOTS, f"{SHOP}/": html(f'<a href="{href}">x</a>'), **more})
+    with TemporaryDirectory() as folder:
+        return run(everything(), Path(folder), world, rps=100), world.urls
+
+
+@settings(max_examples=60, deadline=None)
+@given(spellings())
+def test_no_spelling_of_a_link_leads_past_robots_txt(href: str) -> None:
+    ran, asked = visit(href)
+
+    assert private(asked) == []
+    assert [(each["url"], each["end"]) for each in ran.failed] == [(SHOP + SECRET, "refused")]
+
+
+@settings(max_examples=40, deadline=None)
+@given(spellings().filter(lambda path: "\\" not in path))
+def test_nor_does_one_of_a_redirect(location: str) -> None:
+    ran, asked = visit("/moved", **{f"{SHOP}/moved": answer(status=302, Location=SHOP + location)})
+
+    assert private(asked) == []
+    assert [(each["url"], each["end"]) for each in ran.failed] == [(f"{SHOP}/moved", "refused")]
+
+
+@pytest.mark.parametrize("path", ["/%70rivate/x.html", "/p/../private/x.html", "/p/%2e%2e/private/x.html"])
+def test_nor_does_one_of_start_or_of_a_request_or_of_a_function_before(tmp_path: Path, path: str) -> None:
+    world = api({f"{SHOP}/robots.txt": ROBOTS})
+    job = Job("every", start=[Request(SHOP + path, priority=1), f"{SHOP}/a", f"{SHOP}/b"])
+    job.page("/**")(lambda page: Request(SHOP + path, key=page.url))
+    job.before(lambda request: request.replace(url=SHOP + path) if request.url.endswith("/b") else None)
+    world.answers = lambda task: ROBOTS if "robots" in task.url else html("<h1>a</h1>")
+
+    ran = run(job, tmp_path, world)
+
+    assert private(world.urls) == []
+    assert [each["end"] for each in ran.failed] == ["refused"] * 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(spellings("/item/9"))
+def test_all_spellings_of_an_address_are_one_request(href: str) -> None:
+    page = html(f'<a href="{href}">x</a><a href="/item/9?#top">y</a><a href="HTTPS://SHOP.example:0443/item/9">z</a>')
+    ran, asked = visit(href, **{f"{SHOP}/": page, f"{SHOP}/item/9": html("<h1>9</h1>")})
+
+    assert ran.records == [{"url": f"{SHOP}/"}, {"url": f"{SHOP}/item/9"}]
+    assert len(asked) == 3
+
+
+def test_a_backslash_is_a_slash_but_in_a_query(tmp_path: Path) -> None:
+    job = Job("api", start="HTTPS://api.example/a")
+
+    @job.read
+    def read(reply: JobReply) -> Iterator[object]:
+        yield {"url": reply.url}
+        if reply.url.endswith("/a"):
+            yield reply.follow("\\b\\c?d=\\e")
+
+    ran = run(job, tmp_path, api({"/a": {}, "/b/c?d=%5Ce": {}}))
+
+    assert ran.records == [{"url": f"{API}/a"}, {"url": f"{API}/b/c?d=%5Ce"}]
+
+
+def test_an_address_of_many_characters_is_asked_for_as_ever(tmp_path: Path) -> None:
+    far = f"{SHOP}/item/1?q={'a' * 15_000}"
+    job = everything()
+    job.start = far
+
+    assert run(job, tmp_path, api({far: html("")})).records == [{"url": far}]
