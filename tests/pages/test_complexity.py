@@ -30,6 +30,8 @@ HOSTILE = {
     "forms that end alone": ("<form><div></form>" * N, COSTLY),
     "cells without a table": ("<td><div></td>" * N, COSTLY),
     "lists that end lists": ("<select><div>" * N, COSTLY),
+    "text between what is ignored": ("x<col>" * 4 * N, COSTLY),
+    "text between stray ends": ("x</i>" * 4 * N, COSTLY),
     "options": ("<select>" + "<option>" * N, COSTLY),
     "behind a comment": ('<!-- <a b=" -->' + "<div>" * N, COSTLY),
     "behind a title": ('<title><a b="</title>' + "<div>" * N + '">', COSTLY),

@@ -22,7 +22,8 @@ enum {
     BREAKS_OUT = 512, HTML_IN_SVG = 1024, HTML_IN_MATH = 2048, ODD = 4096, VOID_TAG = 8192, HEADING = 1 << 14,
     NOT_KEPT = 1 << 15, RUBY = 1 << 16, ENDS_AS_BLOCK = 1 << 17, ITEM_WALL = 1 << 18, TERM = 1 << 19, LIST = 1 << 20,
     TABLE_WALL = 1 << 21, IN_SELECT = 1 << 22, CELL = 1 << 23, IS_P = 1 << 24, IS_BUTTON = 1 << 25, IS_LI = 1 << 26,
-    IS_SELECT = 1 << 27, IS_CAPTION = 1 << 28, IS_ROW = 1 << 29
+    IS_SELECT = 1 << 27, IS_CAPTION = 1 << 28, IS_ROW = 1 << 29,
+    IGNORED = 1 << 30
 };
 
 enum { OTHER, A, ANNOTATION_XML, BODY, BR, FORM, HTML, INPUT, MATH, NOBR, OPTION, SCRIPT, SVG, TABLE, TEMPLATE, XMP };
@@ -48,14 +49,14 @@ static const Known KNOWN[] = {
     {"base", OTHER, VOID_TAG},
     {"big", OTHER, FORMATTING | BREAKS_OUT},
     {"blockquote", OTHER, BLOCKS | BREAKS_OUT},
-    {"body", BODY, BREAKS_OUT | NOT_KEPT},
+    {"body", BODY, BREAKS_OUT | NOT_KEPT | IGNORED},
     {"br", BR, VOID_TAG | BREAKS_OUT},
     {"button", OTHER, SPECIAL | ENDS_AS_BLOCK | ITEM_WALL | IS_BUTTON},
     {"caption", OTHER, MARKER | SCOPE | PART | SPECIAL | ITEM_WALL | IS_CAPTION},
     {"center", OTHER, BLOCKS | BREAKS_OUT},
     {"code", OTHER, FORMATTING | BREAKS_OUT},
-    {"col", OTHER, VOID_TAG},
-    {"colgroup", OTHER, SPECIAL | NOT_KEPT | ITEM_WALL},
+    {"col", OTHER, VOID_TAG | IGNORED},
+    {"colgroup", OTHER, SPECIAL | NOT_KEPT | ITEM_WALL | IGNORED},
     {"dd", OTHER, CLOSES_P | SPECIAL | IMPLIED | BREAKS_OUT | ENDS_AS_BLOCK | ITEM_WALL | TERM},
     {"desc", OTHER, HTML_IN_SVG},
     {"details", OTHER, BLOCKS},
@@ -72,8 +73,8 @@ static const Known KNOWN[] = {
     {"font", OTHER, FORMATTING | ODD},
     {"footer", OTHER, BLOCKS},
     {"foreignobject", OTHER, HTML_IN_SVG},
-    {"form", FORM, CLOSES_P | SPECIAL | ITEM_WALL},
-    {"frame", OTHER, VOID_TAG},
+    {"form", FORM, CLOSES_P | SPECIAL | ITEM_WALL | IGNORED},
+    {"frame", OTHER, VOID_TAG | IGNORED},
     {"frameset", OTHER, ODD},
     {"h1", OTHER, HEADING | CLOSES_P | SPECIAL | BREAKS_OUT | ITEM_WALL},
     {"h2", OTHER, HEADING | CLOSES_P | SPECIAL | BREAKS_OUT | ITEM_WALL},
@@ -81,11 +82,11 @@ static const Known KNOWN[] = {
     {"h4", OTHER, HEADING | CLOSES_P | SPECIAL | BREAKS_OUT | ITEM_WALL},
     {"h5", OTHER, HEADING | CLOSES_P | SPECIAL | BREAKS_OUT | ITEM_WALL},
     {"h6", OTHER, HEADING | CLOSES_P | SPECIAL | BREAKS_OUT | ITEM_WALL},
-    {"head", OTHER, BREAKS_OUT | NOT_KEPT},
+    {"head", OTHER, BREAKS_OUT | NOT_KEPT | IGNORED},
     {"header", OTHER, BLOCKS},
     {"hgroup", OTHER, BLOCKS},
     {"hr", OTHER, VOID_TAG | CLOSES_P | BREAKS_OUT | IN_SELECT},
-    {"html", HTML, NOT_KEPT},
+    {"html", HTML, NOT_KEPT | IGNORED},
     {"i", OTHER, FORMATTING | BREAKS_OUT},
     {"iframe", OTHER, RAW},
     {"image", OTHER, NOT_KEPT},
@@ -249,6 +250,7 @@ typedef struct {
     Py_ssize_t mark_count, mark_room;
     Py_ssize_t foreign; /* how many are within pictures and formulas */
     int64_t listed, certain, work, options, roots;
+    int64_t text; /* characters of the text that may go on */
     struct {
         Slice name;
         const Known *known;
@@ -480,6 +482,7 @@ open_part(Stack *stack, uint32_t sets)
             return false;
         }
         if (open->known->sets & around) {
+            stack->text = 0;
             bool table = open->known->id == TABLE, row = open->known->sets & IS_ROW;
             if (level + 1 < stack->count) {
                 close_to(stack, level + 1);
@@ -865,8 +868,13 @@ read_tag(Stack *stack, Slice html, Py_ssize_t at, bool ends, bool *clear)
         count = stack->roots += count;
     }
     charge(stack, count);
+    if (!ends && !(known->sets & (PART | IGNORED))) {
+        stack->text = 0;
+    }
     if (ends) {
+        Py_ssize_t before = stack->count;
         *clear = end_tag(stack, name, known);
+        stack->text = stack->count < before ? 0 : stack->text;
     } else if (known->sets & RAW && !foreign_kind(stack) && !is_doubtful(stack)) {
         if (known->id == XMP) {
             close_nearest(stack, NONE, IS_P, SCOPE | IS_BUTTON);
@@ -906,10 +914,17 @@ read_token(Stack *stack, Slice html, Py_ssize_t at, bool *clear)
     return next == '!' || next == '?' || next == '/' ? behind_text(html, at + 2, ">") : at + 1;
 }
 
+static bool
+begins_token(Slice html, Py_ssize_t at)
+{
+    char next = at + 1 < html.n ? html.p[at + 1] : 0;
+    return is_letter(next) || next == '/' || next == '!' || next == '?';
+}
+
 static int
 weigh_page(Stack *stack, Slice html)
 {
-    Py_ssize_t at = 0;
+    Py_ssize_t at = 0, from = 0; /* where the text before the next tag begins */
     while (at < html.n) {
         const char *bracket = memchr(html.p + at, '<', (size_t)(html.n - at));
         if (bracket == NULL) {
@@ -917,7 +932,12 @@ weigh_page(Stack *stack, Slice html)
         }
         at = bracket - html.p;
         bool clear = true;
+        if (begins_token(html, at)) {
+            stack->text += characters((Slice){html.p + from, at - from});
+            stack->work += stack->text / 16;
+        }
         Py_ssize_t behind = read_token(stack, html, at, &clear);
+        from = begins_token(html, at) ? behind : from;
         if (stack->work > MOST_WORK) {
             return COSTLY;
         }

@@ -34,6 +34,7 @@ _CLOSE_P = _BLOCKS | _ITEMS | HEADINGS | names("p form plaintext hr xmp")
 _SPECIAL = (
     _BLOCKS | _ITEMS | HEADINGS | _SCOPE | _TABLE_PARTS | names("p form button select noscript plaintext colgroup")
 ) - names("dialog")
+_IGNORED = _TABLE_PARTS | names("html head body colgroup col frame form")  # at times: then text goes on
 _IMPLIED = names("dd dt li optgroup option p rb rp rt rtc")
 _IN_SELECT = names("option optgroup hr")  # where they end what the standard calls implied
 _BREAKS_OUT = HEADINGS | names(
@@ -78,6 +79,7 @@ class _Stack:
         self.certain = 0  # weight of that above the floor, which is open
         self.work = 0
         self.options = self.roots = 0
+        self.text = 0  # characters of the text that may go on: a parser copies all of it for each piece
 
     @property
     def top(self) -> _Open | None:
@@ -113,10 +115,7 @@ class _Stack:
         self.froze = True
 
     def find(self, wanted: frozenset[str], walls: frozenset[str]) -> int:
-        """Where one of `wanted` is open for certain; -1 if it is not, or one of `walls` is before it.
-
-        If it may be open further out, all becomes uncertain, except that one: it is closed now if it was not before.
-        """
+        """Where one of `wanted` is open for certain, and no wall before it; else -1. One that may be is closed then."""
         self.froze = False
         for level in range(len(self.all) - 1, -1, -1):
             entry = self.all[level]
@@ -211,8 +210,7 @@ class _Stack:
 
     def end_select(self, name: str) -> bool:
         """A list ends where another one begins, which then does not."""
-        level = self.find(*_ENDS["select"])
-        if level >= 0:
+        if (level := self.find(*_ENDS["select"])) >= 0:
             self.pop_to(level)
             return False
         return self.push_uncertain(name) if self.froze and name == "select" else True
@@ -247,6 +245,7 @@ class _Stack:
             if entry.kind or entry.name == "template":
                 break
             if entry.name in around:
+                self.text = 0
                 if level + 1 < len(self.all):
                     self.close_to(level + 1)
                 if entry.name == "table" and name in ("td", "th", "tr"):
@@ -282,12 +281,10 @@ class _Stack:
         self.freeze()
 
     def end_form(self) -> None:
-        level = self.find(names("form"), _SCOPE)
-        if level < 0:
-            return
-        while self.all[-1].name in _IMPLIED:
-            self.pop_to(len(self.all) - 1)
-        del self.all[level]
+        if (level := self.find(names("form"), _SCOPE)) >= 0:
+            while self.all[-1].name in _IMPLIED:
+                self.pop_to(len(self.all) - 1)
+            del self.all[level]
 
     def end_formatting(self, name: str) -> None:
         """Formatting ends, or one that cannot be within itself begins."""
@@ -314,12 +311,14 @@ def weigh(html: str) -> tuple[int, int]:
     """Whether a page can be parsed soon (FINE), cannot (COSTLY) or may not (UNCLEAR); and its work."""
     stack = _Stack()
     html = html.encode(errors="replace").decode()  # as parsers are given it
-    at = 0
+    at = behind = 0
     while (at := html.find("<", at)) >= 0:
         found = _TAG.match(html, at)
         if found is None:
             at += 1
             continue
+        stack.text += at - behind
+        stack.work += stack.text // 16
         behind, clear = _read_token(stack, html, found)
         if stack.work > MOST_WORK:
             return COSTLY, stack.work
@@ -341,20 +340,22 @@ def _read_token(stack: _Stack, html: str, found: re.Match[str]) -> tuple[int, bo
     if name is None:
         return found.end(), True
     name = name.translate(LOWER)
-    attributes = last = 0
-    for attribute in _ATTRIBUTE.finditer(raw):
-        attributes += 1
-        last = attribute.end()
+    ends = [each.end() for each in _ATTRIBUTE.finditer(raw)]
+    attributes = len(ends)
     if name in ("html", "body"):
         attributes = stack.roots = stack.roots + attributes
     stack.charge(attributes)
     if slash:
-        return found.end(), stack.end(name)
+        before, clear = len(stack.all), stack.end(name)
+        stack.text = 0 if len(stack.all) < before else stack.text
+        return found.end(), clear
+    if name not in _IGNORED:
+        stack.text = 0
     if name in _RAW and not stack.foreign and not stack.doubtful():
         if name == "xmp":
             stack.close(*_ENDS["p"])
         return _behind_raw(html, found.end(), name), True
-    return found.end(), stack.open(name, raw, closed=raw.endswith("/") and last < len(raw))
+    return found.end(), stack.open(name, raw, closed=raw.endswith("/") and len(raw) not in ends[-1:])
 
 
 def _behind(html: str, text: str, at: int) -> int:
