@@ -78,15 +78,17 @@ class LinkDiscovery:
         for link in links:
             if deepest and "sitemap" not in link:
                 continue
-            if (url := self._belongs(link, page)) is not None and (not deepest or is_sitemap(url)):
-                followed.append(url)
+            known = link in self._recent or link in self._older  # as most are: what was offered belongs to the crawl
+            url = link if known else self._belongs(link, page)
+            if url is None or (deepest and not is_sitemap(url)):
+                continue
+            followed.append(url)
+            if not known:
                 self.offer(url, host_in(url), min(depth + 1, self.scope.depth))
         return followed
 
     def _belongs(self, link: str, page: str) -> str | None:
-        """The URL of a link, if it belongs to the crawl; what was offered does, and most links of a page were."""
-        if link in self._recent or link in self._older:
-            return link
+        """The URL of a link, if it belongs to the crawl."""
         try:
             url = normalise(link, page)
         except UrlError:
