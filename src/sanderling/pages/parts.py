@@ -9,7 +9,6 @@ from pathlib import Path
 from sanderling.crawls.exchange import INBOX
 from sanderling.crawls.folder import plan_of
 from sanderling.crawls.parts import FOLDER, folders_of, make_parts, number_of_parts
-from sanderling.outcome import Code
 from sanderling.pages import forget
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
@@ -57,11 +56,10 @@ def begin_parts(
 
 
 def reopen_left(ledger: VisitedFrontier, also: End | None = None) -> None:
-    """What a limit or a budget cut off waits again: that may be another now; and what came to the end `also`."""
+    """What a limit cut off waits again: that may be another now; and what came to the end `also`."""
+    ledger.reopen(End.LEFT)
     if also is not None:
         ledger.reopen(also)
-    ledger.reopen(End.LEFT)
-    ledger.reopen(End.LEFT_OUT, Code.CANCELLED)
 
 
 def finish_parts(out: Path) -> None:

@@ -75,7 +75,7 @@ class PagesNetwork(Patient):
     """Pages at most of all hosts under one registered domain."""
 
     max_same_text: Annotated[int, SETTING, Parameter(validator=Number(gte=0))] = 200
-    """Addresses of a host that differ in digits and have one text, until those like them are cut off; 0: all."""
+    """Pages of known text at addresses that differ in digits, until these are cut off if few were new; 0: all."""
 
     render: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
     """Render pages in a browser: those with addresses like https://app.example/*, or auto: those empty without one."""

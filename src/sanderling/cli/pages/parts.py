@@ -35,15 +35,22 @@ from sanderling.stores.status_file import read_status
 FEWEST_SLOTS = 32  # requests in flight of one part, however many a process has
 
 
-def run_parts_of(
-    out: Path, plan: CrawlPlan | None, flags: PagesFlags, *, resume: bool, as_json: bool, reopen: End | None = None
+def run_parts_of(  # noqa: PLR0913 - what the commands have
+    out: Path,
+    plan: CrawlPlan | None,
+    flags: PagesFlags,
+    *,
+    resume: bool,
+    as_json: bool,
+    reopen: End | None = None,
+    retry_cut: bool = False,
 ) -> None:
     """Crawl with several processes, or be one of them; exit with the code that says how it went.
 
-    What came to the end `reopen` is asked for again.
+    What came to the end `reopen` is asked for again, and what budgets cut off if `retry_cut`.
     """
     if own := own_parts():
-        _crawl_own_parts(out, own, flags)
+        _crawl_own_parts(out, own, flags, replace(flags.rules(), retry_cut=retry_cut))
         return
     processes, clock, screen = how_many(flags.processes), SystemClock(), fitting(json=as_json)
     with ExitStack() as stack:
@@ -95,9 +102,9 @@ def _summarise(out: Path, ran: Ran[Report[PagesFacts]], flags: PagesFlags, *, re
         )
 
 
-def _crawl_own_parts(out: Path, own: list[int], flags: PagesFlags) -> None:
+def _crawl_own_parts(out: Path, own: list[int], flags: PagesFlags, rules: CrawlRules) -> None:
     """Crawl the parts of this process, until all parts have come to their end."""
-    clock, rules = SystemClock(), flags.rules()
+    clock = SystemClock()
     rules = replace(rules, slots=max(FEWEST_SLOTS, rules.slots // len(own)))
     if rules.visits is not None and rules.visits.a_day is not None:
         rules = replace(rules, visits=replace(rules.visits, a_day=rules.visits.a_day / number_of_parts(out)))
