@@ -118,11 +118,11 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
     async def _visit(self, visiting: Visiting) -> None:
         """Have what is due asked for again, now and then, until it is cancelled."""
         while True:
-            await self.clock.sleep(await self._executor(visiting.pause, self.clock.wall()))
             # What waits already comes first: a slow host must not gather all of its pages in memory.
             if self.source.waiting < AT_ONCE:
                 due = await self._executor(visiting.take, self.clock.wall())
                 self.engine.wake([self.source.visit(each) for each in due])
+            await self.clock.sleep(await self._executor(visiting.pause, self.clock.wall()))
 
     async def _read_hosts(self, after: tuple[float, int]) -> None:
         """Bring hosts from disk that did not fit into memory, whenever there is room: those first that are due first.
