@@ -143,7 +143,7 @@ class HostState:
 
     @property
     def refuses(self) -> bool:
-        """Whether it said last that it does not want to be asked: what comes so is not counted, and is for ever slow."""
+        """Whether it said last that it does not want to be asked: what comes so is not counted, and stays slow."""
         said = self.trouble
         return said is not None and (said.code is Code.RATE_LIMITED or said.status in REFUSALS)
 
