@@ -184,14 +184,14 @@ def test_each_record_passes_through_plain_functions_in_order(tmp_path: Path) -> 
     assert one(tmp_path, job).records == [{"price": 1.5}, {"price": 2.0}]
 
 
-def test_a_mistake_in_a_function_for_each_is_the_error_of_its_page(tmp_path: Path) -> None:
+def test_a_mistake_in_a_function_for_each_is_the_error_of_its_record(tmp_path: Path) -> None:
     job = pages_job(lambda _: [{"a": 1}, {}])
     job.each(lambda record: {"b": record["a"]})
 
     ran = one(tmp_path, job)
 
-    assert ran.records == []
-    assert "KeyError: 'a' (test_page_jobs.py:" in ran.failed[0]["detail"]
+    assert ran.records == [{"b": 1}]
+    assert "record 2: KeyError: 'a' (test_page_jobs.py:" in ran.failed[0]["detail"]
 
 
 class Price(msgspec.Struct):

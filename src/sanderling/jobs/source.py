@@ -16,7 +16,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.robots_source import RobotsSource
-from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest
+from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest, SpoiledRecords
 from sanderling.stores.frontier_rows import BodyFile, End
 
 REQUEST = 400  # bytes of memory that a request takes up until it is written, beside its data
@@ -27,7 +27,8 @@ class Understood(NamedTuple):
 
     records: tuple[bytes, ...]
     found: tuple[FoundRequest, ...]
-    screenshot: BodyFile | None = None
+    body: BodyFile | None = None  # a screenshot
+    spoiled: SpoiledRecords | None = None
 
 
 @dataclass(slots=True)
@@ -112,12 +113,13 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
             return
         self.bytes += size
         self.budget.records += len(read.records)
+        self.counts[End.FAILED] += read.spoiled is not None
         self.add(
             host,
-            ended(work, outcome, End.FETCHED, records=read.records, found=read.found, body=read.screenshot),
+            ended(work, outcome, End.FETCHED, **read._asdict()),
             sum(map(len, read.records))
             + sum(REQUEST + len(each.data or b"") for each in read.found)
-            + (0 if read.screenshot is None else len(read.screenshot.data)),
+            + (0 if read.body is None else len(read.body.data)),
         )
 
     def unfetched(self, queued: QueuedRequest, outcome: Outcome, end: End, requests: int) -> EndedRequest:
