@@ -77,17 +77,17 @@ lint-c: $(READY) ## compile all C with every warning an error, and let gcc analy
 	  echo "$$file" && $(CC) $(WARNINGS) -isystem "$$include" -c "$$file" -o /dev/null || exit 1; \
 	done
 
-TARGET = parser reader repo scan
+TARGET = parser complexity reader repo scan
 SECONDS = 600
 SHARE = $(shell expr $(SECONDS) / $(words $(TARGET)))
 
-fuzz: $(addprefix fuzz-,$(TARGET)) ## look for input that breaks the C, for SECONDS=600; TARGET='parser reader repo scan'
+fuzz: $(addprefix fuzz-,$(TARGET)) ## look for input that breaks the C, for SECONDS=600; TARGET='parser complexity reader repo scan'
 
 # The C of the parser that knows nothing of Python, by itself: fifteen times as many inputs as with Python around it.
 PARSER = $(filter-out %/_repo.c,$(wildcard src/sanderling/formats/_repo*.c))
 SANITIZE = -std=c11 -g -O1 -DREPO_FUZZ -fno-sanitize-recover=all
 
-.PHONY: fuzz-parser fuzz-reader fuzz-repo fuzz-scan
+.PHONY: fuzz-parser fuzz-complexity fuzz-reader fuzz-repo fuzz-scan
 fuzz-parser: $(READY)
 	@mkdir -p build/fuzz/new
 	@$(BIN)/python fuzz/corpus.py build/fuzz/corpus
@@ -98,7 +98,7 @@ fuzz-parser: $(READY)
 	fi
 
 # The modules as Python has them, against their twins.
-fuzz-reader fuzz-repo fuzz-scan: fuzz-%: $(READY)
+fuzz-complexity fuzz-reader fuzz-repo fuzz-scan: fuzz-%: $(READY)
 	@mkdir -p build/fuzz
 	@cd build/fuzz && $(CURDIR)/$(BIN)/python $(CURDIR)/fuzz/sanitized.py . $(CURDIR)/fuzz/twins.py $* --seconds $(SHARE)
 

@@ -21,6 +21,7 @@ def extension(folder: str, name: str, *flags: str) -> Extension:
 
 
 EXTENSIONS = [
+    extension("src/sanderling/pages", "_complexity"),
     extension("src/sanderling/pages", "_reader", "-ffp-contract=off"),  # votes are those of the Python twin
     extension("src/sanderling/formats", "_repo"),
     # Sums are those of the Python twin on every machine.

@@ -1,6 +1,6 @@
 """The C modules against their Python twins, on input drawn at random, always the same from one seed.
 
-    python fuzz/sanitized.py build/fuzz fuzz/twins.py {reader,repo,scan} [--seconds 60] [--seed 1] [--runs N]
+    python fuzz/sanitized.py build/fuzz fuzz/twins.py {complexity,reader,repo,scan} [--seconds 60] [--seed 1] [--runs N]
 
 They must say the same. With hostile objects, or when there is no memory, the C may only refuse. Before each run its
 number is written to `crash-` and the target in the current folder, which is deleted if nothing broke.
@@ -24,7 +24,7 @@ from typing import Any
 from sanderling.events.analysis import _scan, scan_python
 from sanderling.formats import _repo, repo_python
 from sanderling.formats.parsed import Limits, RepoError
-from sanderling.pages import _reader, reader_python
+from sanderling.pages import _complexity, _reader, complexity_python, reader_python
 
 testcapi: Any
 try:  # of CPython's own tests; not every installation has them
@@ -273,6 +273,7 @@ VALUES = (
     *("", "x", "content", "sidebar", "post-body share", "article", "comment", "#top", "/a?b=1&copy=2&amp;c", "none"),
     *("display:none", "true", "main", "navigation", "presentation", "3", "03", "99999", "language-c++", "it's", "a b"),
     *("&lt;", "&notit;", "&#x27;", "&#99999999999;", "nofollow", "canonical", "hid", "é&eacute;", "lang-é", "_share_"),
+    *("widget", "postAuthor", "x-tags", "related", "S:0", "article", "og:type"),
 )
 NAMES = (
     "class",
@@ -288,6 +289,8 @@ NAMES = (
     "start",
     "alt",
     "name",
+    "property",
+    "content",
     "=",
 )
 SAID = (
@@ -353,7 +356,9 @@ def failing(_: object) -> Callable[[str], str]:
 def reader_run(rng: Random, _: Sequence[bytes]) -> None:
     """A page that nobody wrote."""
     html = draw_page(rng)
-    expect("read", tuple(_reader.read(html, resolver)), tuple(reader_python.read(html, resolver)))
+    options = [rng.randrange(1, 60)] if not rng.randrange(4) else []  # how many tags are read
+    found = _reader.read(html, resolver, *options)
+    expect("read", tuple(found), tuple(reader_python.read(html, resolver, *options)))
     if not rng.randrange(8):
         for arguments in ((None, resolver), (html, None), (html,), ("\ud800", resolver), (html, lambda _: len)):
             refused(_reader.read, *arguments)
@@ -362,9 +367,99 @@ def reader_run(rng: Random, _: Sequence[bytes]) -> None:
         starved(rng, _reader.read, html, resolver)
 
 
+# --- What a page may cost a parser ---------------------------------------------------------------------------------
+
+MARKUP = re.findall(
+    r"\S+",
+    "a address annotation-xml applet area b base body br button caption center code col colgroup datalist dd"
+    " desc details dialog div dl dt em fieldset font foreignObject form frame g h1 h2 head hr html i iframe"
+    " image img input keygen label legend li link listing main marquee math meta mglyph mi mtext nobr noembed"
+    " noscript object ol optgroup option output p param path pre rb rp rt rtc ruby script search select span"
+    " style summary svg table tbody td template textarea th thead title tr ul wbr x-y xmp",
+)
+ODDITIES = (
+    *(
+        "<!--",
+        "-->",
+        "<!-->",
+        "<!--<script>",
+        "<![CDATA[",
+        "]]>",
+        "<!x>",
+        "</ x>",
+        "<?",
+        "</>",
+        '<a href="',
+        "'",
+        '"',
+        ">",
+    ),
+    *(
+        "</script>",
+        "</style>",
+        "</title>",
+        "</textarea>",
+        "</p/>",
+        "<font color=1>",
+        "<input type=hidden>",
+        "\0",
+        "&lt;",
+    ),
+    *(
+        "<annotation-xml encoding='text/html'>",
+        "<g a=b/>",
+        "<plaintext>",
+        "<frameset>",
+        "<noframes>",
+        "<Option>",
+        "<\u212a>",
+        "<\ud800",
+    ),
+)
+
+
+def draw_token(rng: Random, few: Sequence[str]) -> str:
+    """A tag, or what a parser may take for another thing than we do."""
+    name = rng.choice(few)
+    tags = (
+        f"<{name}>",
+        f"</{name}>",
+        f"<{name} a='>' b=\"<\">",
+        f"<{name}/>",
+        f"<{name} id=N>",
+        "x",
+        rng.choice(ODDITIES),
+    )
+    return rng.choices(tags, (10, 5, 1, 1, 1, 1, 1))[0]
+
+
+def draw_repeated(rng: Random, times: int) -> str:
+    """A page that says the same so many times, which is what makes a tree deep."""
+    few = rng.sample(MARKUP, rng.randrange(1, 6)) if rng.randrange(5) else MARKUP
+    before, again, after = ("".join(draw_token(rng, few) for _ in range(rng.randrange(n))) for n in (6, 9, 3))
+    if rng.randrange(3):
+        return before + again * times + after
+    return before + "".join(again.replace("id=N", f"id={number}") for number in range(times)) + after
+
+
+def complexity_run(rng: Random, _: Sequence[bytes]) -> None:
+    """A page that nobody wrote, or one that is hostile."""
+    html = draw_page(rng) if not rng.randrange(4) else draw_repeated(rng, rng.choice((1, 8, 300)))
+    expect("weigh", _complexity.weigh(html), complexity_python.weigh(html))
+    if not rng.randrange(8):
+        for wrong in (None, b"<p>"):
+            refused(_complexity.weigh, wrong)
+        starved(rng, _complexity.weigh, html + "!")
+
+
 # --- All -----------------------------------------------------------------------------------------------------------
 
-RUNS: dict[str, Callable[[Random, Sequence[bytes]], None]] = {"reader": reader_run, "repo": repo_run, "scan": scan_run}
+RUNS: dict[str, Callable[[Random, Sequence[bytes]], None]] = {
+    "complexity": complexity_run,
+    "reader": reader_run,
+    "repo": repo_run,
+    "scan": scan_run,
+}
 
 
 def run(target: str, seed: int, number: int, cars: Sequence[bytes]) -> None:
@@ -400,7 +495,7 @@ def main() -> None:
         runs = run_until(time.monotonic() + options.seconds, options, cars, note)
     path.unlink()
     memory = "" if testcapi else ", with all the memory it wants: there is no _testcapi"
-    module = {"reader": _reader, "repo": _repo, "scan": _scan}[options.target]
+    module = {"complexity": _complexity, "reader": _reader, "repo": _repo, "scan": _scan}[options.target]
     print(f"{runs} runs of {module.__file__} and its twin, nothing broke{memory}")
 
 

@@ -81,7 +81,8 @@ def host_of(url: str) -> Host:
     found = _URL.match(url.strip(" "))
     if not found:
         raise HostError(f"URL {_shown(url)} does not start with one of {', '.join(f'{s}://' for s in DEFAULT_PORT)}")
-    return normalise(found["authority"], scheme=found["scheme"].lower())
+    scheme, authority = found.groups()
+    return _normalise(authority, scheme.lower())
 
 
 def partition_of(host: str) -> int:

@@ -28,6 +28,15 @@ def _shown(headers: Headers, secrets: frozenset[str] = frozenset()) -> str:
     return "{" + ", ".join(f"{name}: {value!r}" for name, value in pairs) + "}"
 
 
+def first_header(headers: Headers, name: str) -> str | None:
+    """The first value under that name, which is in lower case; None if there is none."""
+    size = len(name)
+    for key, value in headers:
+        if len(key) == size and key.lower() == name:  # by length first: this is asked several times of each reply
+            return value
+    return None
+
+
 def _check(name: str, value: str) -> None:
     if not _NAME.fullmatch(name):
         raise ValueError(f"header name is {name!r}, expected letters, digits and hyphens")
@@ -108,8 +117,7 @@ class Reply:
 
     def header(self, name: str) -> str | None:
         """The first value under that name, in whatever case; None if there is none."""
-        name = name.lower()
-        return next((value for key, value in self.headers if key.lower() == name), None)
+        return first_header(self.headers, name.lower())
 
     def __repr__(self) -> str:
         headers = f" {_shown(self.headers)}" if self.headers else ""

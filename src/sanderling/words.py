@@ -5,6 +5,11 @@ import re
 UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *([KMGT]B)?", re.IGNORECASE)
 
+# In one case only: an M may be meant as a month, and what is older than three minutes is nearly everything.
+AGES = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+AGE_TEXT = 40  # characters; what is longer is no age
+_AGE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([smhdw])", re.ASCII)
+
 
 def count(number: int, what: str) -> str:
     """A number of things."""
@@ -26,6 +31,12 @@ def parse_size(text: str) -> int:
     if not 1 <= number < 2**62:
         raise ValueError(f"{text[:40]!r}, expected a size like 2GB, 512MB or 1000000")
     return int(number)
+
+
+def parse_age(text: str) -> float | None:
+    """The seconds of an age such as 30m, 12h, 90d or 2w; None if it is none."""
+    found = _AGE.fullmatch(text.strip()) if len(text) <= AGE_TEXT else None
+    return float(found[1]) * AGES[found[2]] if found else None
 
 
 def duration(seconds: float | None) -> str:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.times import LONGEST, UNITS, read_age, read_time, written
+from sanderling.cli.times import LONGEST, read_age, read_time, written
+from sanderling.words import AGES
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 WALL = NOW.timestamp()
@@ -25,9 +26,9 @@ def test_an_age_is_a_number_and_a_unit(text: str, seconds: float) -> None:
     assert read_age("--older-than", text) == seconds
 
 
-@given(number=st.integers(0, 10**9), unit=st.sampled_from(sorted(UNITS)))
+@given(number=st.integers(0, 10**9), unit=st.sampled_from(sorted(AGES)))
 def test_every_age_within_bounds_is_read_and_no_other(number: int, unit: str) -> None:
-    seconds = number * UNITS[unit]
+    seconds = number * AGES[unit]
     if 60 <= seconds <= LONGEST and number < 10**9:
         assert read_age("--older-than", f"{number}{unit}") == seconds
     else:
@@ -71,7 +72,7 @@ def test_what_is_shown_may_be_typed_again(at: float) -> None:
 
 @given(number=st.integers(1, 9999), unit=st.sampled_from(["s", "m", "h", "d"]))
 def test_an_age_is_so_long_before_now(number: int, unit: str) -> None:
-    assert read_time("--from", f"{number}{unit}", WALL) == WALL - number * UNITS[unit]
+    assert read_time("--from", f"{number}{unit}", WALL) == WALL - number * AGES[unit]
 
 
 @pytest.mark.parametrize("text", ["2026-11-15T12:00:01Z", "2026-11-16", "2026-11-15T11:59:59-01:00"])

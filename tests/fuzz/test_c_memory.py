@@ -21,6 +21,7 @@ from sanderling.formats.parsed import Limits, RepoError
 
 _repo = pytest.importorskip("sanderling.formats._repo", reason="the C part was not built")
 _reader = pytest.importorskip("sanderling.pages._reader", reason="the C part was not built")
+_complexity = pytest.importorskip("sanderling.pages._complexity", reason="the C part was not built")
 _scan = pytest.importorskip("sanderling.events.analysis._scan", reason="the C part was not built")
 
 CALLS = 100_000
@@ -98,6 +99,9 @@ CASES: list[Case] = [
     (_scan.windows, (TEXT, PLACES, [(0, 1), (0, 99)]), ValueError),
     (_scan.windows, (TEXT, PLACES, [(0, 2**70)]), OverflowError),
     (_scan.windows, (TEXT, [(0, "b")], PLACES), TypeError),
+    (_complexity.weigh, (PAGE,), None),
+    (_complexity.weigh, (f"\ud800{PAGE}",), None),
+    (_complexity.weigh, (b"",), TypeError),
     (_scan.locate, (TEXT, "a", 0), None),
     (_scan.locate, (TEXT, "nowhere", 0), None),
     (_scan.locate, (TEXT, "", 0), ValueError),

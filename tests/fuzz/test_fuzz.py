@@ -11,7 +11,7 @@ import sanitized
 ROOT = sanitized.ROOT
 FUZZ, FORMATS = ROOT / "fuzz", ROOT / "src/sanderling/formats"
 RUNS, SECONDS = 25_000, 20  # whichever comes first
-RUNS_OF_TWINS = {"repo": 2_000, "scan": 2_000}
+RUNS_OF_TWINS = {"complexity": 500, "repo": 2_000, "scan": 2_000}
 
 
 @pytest.fixture(scope="module")

@@ -71,6 +71,48 @@ def test_what_only_sounds_hidden_is_shown(shown: str) -> None:
     assert text(f"a {shown} b") == "a x b"
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<noscript><p>{}</noscript>",  # of forums that need scripts
+        "<body style=visibility:hidden><p>{}",  # until a script shows it
+        "<p>Loading<div hidden id=S:0>{}</div>",  # sent late by React
+        "<ul><li><button>Menu</li></ul><p>{}",  # never closed
+    ],
+)
+def test_most_of_a_page_is_not_hidden(page: str) -> None:
+    assert LONG.strip() in text(page.format(LONG))
+
+
+SECTION = "<div><h2>What we do</h2><p>A paragraph about one of the many things that are done here, and well.</div>"
+
+
+def test_what_stands_in_many_parts_is_the_whole_page() -> None:
+    page = f"<nav>menu</nav><div>{SECTION}</div><section>{SECTION}</section><div><div>{SECTION}</div></div>" * 4
+
+    assert text(page).count("A paragraph") == 12
+    assert "menu" not in text(page)
+
+
+def test_an_article_among_others_is_all_there_is_to_read_if_its_page_says_so() -> None:
+    page = f"<div><p>{LONG * 2}</div>" + "<div><h3>Another</h3>in a few words</div>" * 60
+
+    assert "Another" in text(page)
+    assert text(f"<meta property=og:type content=article>{page}") == (LONG * 2).strip()
+
+
+@pytest.mark.parametrize(("name", "is_text"), [("widget", True), ("comment", False)])
+def test_what_most_of_a_page_is_called_is_no_furniture(name: str, *, is_text: bool) -> None:
+    page = f"<div><p>{LONG * 2}</div>" + f"<div class={name}><p>Furniture, in a few words of its own.</div>" * 40
+
+    assert ("Furniture" in text(page)) == is_text
+
+
+@pytest.mark.parametrize("name", ["post-author", "authorBio", "related", "tags"])
+def test_small_parts_are_furniture_by_a_word_of_their_name(name: str) -> None:
+    assert text(f"<div><p>{LONG}</p><div class='post {name}'>Short.</div></div>") == LONG.strip()
+
+
 def test_the_header_of_an_article_belongs_to_it() -> None:
     assert text(f"<header>site</header><article><header>title </header>{LONG}</article>") == f"title {LONG}".strip()
 
@@ -102,7 +144,8 @@ def test_a_text_with_links_is_a_text() -> None:
 HOSTILE = {
     "contents": "<div class=content>x" * 40_000,
     "articles": "<article>x</article>" * 40_000,
-    "hidden": "<div hidden>x</div>" * 40_000,
+    "hidden": "<p>x" + "<div hidden>y</div>" * 40_000,
+    "furniture": "<p>x" + "<div class=widget>y</div>" * 40_000,
     "lists of links": "<div><a>x</a><a>y</a><a>z</a></div>" * 10_000,
 }
 

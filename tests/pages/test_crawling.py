@@ -1,6 +1,9 @@
 """Pages as a function: as the command does it, and in the same folder."""
 
+import asyncio
 import json
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,22 @@ async def test_called_again_it_fetches_what_changed(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_with_every_it_goes_on_until_it_is_cancelled(tmp_path: Path) -> None:
+    async with ScriptedServer({"/": [page(), answer(304)]}) as server:
+        with suppress(asyncio.CancelledError):
+            async with asyncio.TaskGroup() as both:
+                crawling = both.create_task(
+                    crawl_pages([server.url()], tmp_path / "site", rps=50, private=True, every="1d", visits=9)
+                )
+                while len(server.requests) < 2:  # noqa: ASYNC110 - robots.txt, and the page
+                    await asyncio.sleep(0.01)
+                crawling.cancel()
+
+    with closing(sqlite3.connect(tmp_path / "site" / "ledger.db")) as ledger:
+        assert ledger.execute("SELECT value FROM meta WHERE name = 'visited'").fetchone() == (1,)
+
+
+@in_loop
 async def test_ones_own_machine_is_refused_unless_allowed(tmp_path: Path) -> None:
     async with ScriptedServer({"/": [page()]}) as server:
         crawled = await crawl_pages([server.url()], tmp_path / "site")
@@ -55,5 +74,11 @@ async def test_what_cannot_be_is_said(tmp_path: Path) -> None:
         await crawl_pages([], tmp_path / "site")
     with pytest.raises(ValueError, match="ftp"):
         await crawl_pages(["ftp://a.example/"], tmp_path / "site")
+    with pytest.raises(ValueError, match="the shorter first"):
+        await crawl_pages(["https://a.example/"], tmp_path / "site", every="14d-6h")
+    with pytest.raises(ValueError, match="without end"):
+        await crawl_pages(["https://a.example/"], tmp_path / "site", every="1d", max_pages=3)
+    with pytest.raises(ValueError, match="expected every"):
+        await crawl_pages(["https://a.example/"], tmp_path / "site", visits=3)
     with pytest.raises(FolderError):
         await crawl_pages(["https://a.example/"], tmp_path)

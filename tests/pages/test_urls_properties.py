@@ -87,7 +87,21 @@ def test_a_normal_url_is_its_own_spelling(text: str, base: str | None) -> None:
 PLAIN = st.text("ab.-_~:%4/?&=;u", max_size=12) | st.sampled_from(["utm_x=1", "%41", "%2F", "gclid", "a/.b", "GCLID=1"])
 LINKS = st.lists(PLAIN, max_size=5).map("".join)
 HOSTS = st.sampled_from(
-    ["a.test", "a.b-c.test", "localhost", "1.2.3.4", "a.0x1", "xn--a", "x" * 64, "a." * 127 + "test"]
+    [
+        "a.test",
+        "a.b-c.test",
+        "localhost",
+        "1.2.3.4",
+        "1.2.3.256",
+        "1.2.3",
+        "a.0x1",
+        "xn--a",
+        "x" * 64,
+        "a." * 127 + "test",
+    ]
+)
+PORTS = st.sampled_from(["", ":", ":0", ":080", ":59999", ":65536", ":123456"]) | st.integers(1, 70_000).map(
+    ":{}".format
 )
 
 
@@ -99,9 +113,9 @@ def long_way(url: str, base: str | None) -> str | None:
 
 
 @settings(suppress_health_check=[HealthCheck.filter_too_much])  # most of what is drawn needs the long way
-@given(LINKS, HOSTS)
-def test_the_short_way_is_the_long_way_for_urls(link: str, host: str) -> None:
-    url = f"https://{host}/{link}"
+@given(st.sampled_from(["http", "https"]), HOSTS, PORTS | st.sampled_from(["", ":80", ":443"]), LINKS)
+def test_the_short_way_is_the_long_way_for_urls(scheme: str, host: str, port: str, link: str) -> None:
+    url = f"{scheme}://{host}{port}/{link}"
     assume(_SPELLED_URL(url))
 
     assert long_way(url, None) == url
@@ -114,6 +128,8 @@ def test_the_short_way_is_the_long_way_for_urls(link: str, host: str) -> None:
         "https://a.test/?id=12&page=3&x=%C3%BC/?",
         "http://de.example.org/wiki/K%C3%B6ln:%20(Stadt)",
         "https://localhost/a//b",
+        "http://localhost:8080/",
+        "http://10.0.255.1:49152/a?b",
     ],
 )
 def test_most_urls_go_the_short_way(url: str) -> None:

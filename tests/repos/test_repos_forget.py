@@ -7,6 +7,11 @@ from typing import ClassVar
 import pytest
 from small_archives import THREE, write
 
+from sanderling.cli.report_screen import fitting
+from sanderling.cli.repos.crawl import open_stores
+from sanderling.cli.repos.flags import ArchiveFlags, RepoNetwork
+from sanderling.cli.repos.progress import ArchiveFolder
+from sanderling.clock import SystemClock
 from sanderling.repos import forget
 from sanderling.repos.archives import Archive
 from sanderling.repos.directory import DirectoryEntry
@@ -134,3 +139,19 @@ def test_what_would_go_is_counted_and_stays(folder: Path) -> None:
 
     assert forget.survey(folder, ["host.example"]) == (5, 2)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_crawl_ends_what_was_cut_short_before_it_opens_anything(folder: Path, tmp_path: Path) -> None:
+    forget.begin(folder, [AAA], [])
+    (tmp_path / "dids.txt").write_text("did:plc:bbbbbbbbbbbbbbbbbbbbbbbb https://host.example\n")
+    place, keeping = ArchiveFolder(out=folder), ArchiveFlags(did_file=tmp_path / "dids.txt")
+    noted: list[str] = []
+    screen = fitting(json=True)
+    screen.note = noted.append  # type: ignore[method-assign,assignment]
+
+    with open_stores(place, RepoNetwork(), keeping, screen, SystemClock()) as stores:
+        assert stores.progress.pending([AAA]) == [AAA]
+
+    assert "ended what sanderling forget had begun: 2 repos removed" in noted
+    assert Forgotten.of(folder).says.removing == ()
+    assert not any(AAA.encode() in path.read_bytes() for path in folder.iterdir())

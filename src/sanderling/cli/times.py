@@ -1,24 +1,19 @@
 """Times as people type them behind `sanderling events`: an age such as 90d, or a moment such as 2026-11-01."""
 
-import re
 from datetime import UTC, datetime
 
 from sanderling.cli.command_error import CommandError
 from sanderling.moments import moment
+from sanderling.words import AGE_TEXT, parse_age
 
 MINUTE, DAY = 60.0, 86_400.0
-# In one case only: an M may be meant as a month, and what is older than three minutes is nearly everything.
-UNITS = {"s": 1.0, "m": MINUTE, "h": 3600.0, "d": DAY, "w": 7 * DAY}
 LONGEST = 10_000 * DAY
-LONGEST_TEXT = 40  # characters; what is longer is neither
 LATEST = 253_402_300_800  # the year 10000
-
-_AGE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([smhdw])", re.ASCII)
 
 
 def read_age(flag: str, text: str, least: float = MINUTE) -> float:
     """The seconds that an age is, at least and at most so many. Raises CommandError."""
-    seconds = _age(text)
+    seconds = parse_age(text)
     if seconds is None or not least <= seconds <= LONGEST:
         bounds = f"from {least:.0f}s to {LONGEST / DAY:.0f}d"
         raise CommandError(f"{flag} is {_shown(text)}, expected an age such as 30m, 12h, 90d or 2w, {bounds}", code=2)
@@ -30,8 +25,8 @@ def read_time(flag: str, text: str, wall: float) -> float:
 
     A moment is of UTC if it names no zone, and a date is the beginning of that day.
     """
-    age = _age(text)
-    found = (moment(text) if len(text) <= LONGEST_TEXT else None) if age is None else wall - age
+    age = parse_age(text)
+    found = (moment(text) if len(text) <= AGE_TEXT else None) if age is None else wall - age
     if found is None or (age is not None and age > LONGEST):
         expected = "expected a time such as 2026-11-01T08:00:00Z or 2026-11-01, or an age such as 2h or 7d"
         raise CommandError(f"{flag} is {_shown(text)}, {expected}", code=2)
@@ -47,10 +42,5 @@ def written(at: float) -> str:
     return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _age(text: str) -> float | None:
-    found = _AGE.fullmatch(text.strip()) if len(text) <= LONGEST_TEXT else None
-    return float(found[1]) * UNITS[found[2]] if found else None
-
-
 def _shown(text: str) -> str:
-    return repr(text) if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]!r}…"
+    return repr(text) if len(text) <= AGE_TEXT else f"{text[:AGE_TEXT]!r}…"

@@ -8,6 +8,7 @@ import mimetypes
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urljoin
@@ -72,6 +73,11 @@ def suffix_of(content_type: str | None) -> str:
 
 def when(wall: float) -> str:
     """A time as rows have it."""
+    return _second(int(wall))
+
+
+@lru_cache(maxsize=4)  # hundreds of rows have the same
+def _second(wall: int) -> str:
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

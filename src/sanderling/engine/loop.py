@@ -299,7 +299,7 @@ class Engine(Generic[H, W, R]):
             down = self.rules.contract and self.limiter.is_down(host.name)
             sent = Dispatch(work, permit, of, unproven=host.is_unproven, slotless=of in self.rules.slotless, down=down)
             self._start(host, sent)
-        self._line_up(host, now)
+        self._line_up(host, now, 0.0 if permit.also else self.limiter.turn_at(host.name))  # who shares stands in line
 
     def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
         """Ask for what the host has answered before, else for what has not failed; else for whatever there is."""
@@ -330,8 +330,8 @@ class Engine(Generic[H, W, R]):
         self.given[sent.of] += 1
         self._group.create_task(self._ask(host, sent))
 
-    def _line_up(self, host: H, now: float) -> None:
-        """Give the host its next turn, if it has none, and something to ask for."""
+    def _line_up(self, host: H, now: float, earliest: float = 0.0) -> None:
+        """Give the host its next turn, if it has none, and something to ask for; at the `earliest` then."""
         if host.turn is not None:
             return
         if host.aside or host.accused is not None:
@@ -340,7 +340,7 @@ class Engine(Generic[H, W, R]):
         elif self.room.has_room(host):
             probed = self._queues.is_probed(host, now)
             if (due := self._due(host, now, probed=probed)) is not None:
-                self._queues.add(host, max(due, now), probed=probed)
+                self._queues.add(host, max(due, now, earliest), probed=probed)
         elif self._source.due(host, now) is not None:
             if now >= host.look_at:
                 host.look_at = cut_slow((host.flights or {}).values(), self.room.of_host(host), self.room.per_host, now)

@@ -248,8 +248,7 @@ class Fetcher:
     def _lesson(self, outcome: Outcome, reply: Reply | None, took: float) -> Feedback:
         if reply is None:
             return feedback(outcome, took)
-        left = hints.quota(dict(reply.headers), now=self._clock.wall())
-        return feedback(outcome, reply.latency, left)
+        return feedback(outcome, reply.latency, hints.quota(dict(reply.headers), now=self._clock.wall()))
 
     def _retry_in(self, task: Task, outcome: Outcome) -> float | None:
         """Seconds to the next try, if it is worth one, affordable, and soon."""

@@ -6,12 +6,11 @@ time and size. What would not pass through here (sockets, workers of sites, look
 
 import asyncio
 import os
-from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 from urllib.parse import urldefrag
 
 from playwright.async_api import (
@@ -28,14 +27,17 @@ from playwright.async_api import (
 )
 
 from sanderling.clock import Clock
-from sanderling.fetch.render import PageNetwork, RenderedPage, RenderError, RenderRules
+from sanderling.fetch.render import PageNetwork, RenderedPage, RenderError, RenderRules, ScriptCache
 from sanderling.task import Headers, Reply, Task
+
+T = TypeVar("T")
 
 # What a page is made with. Images, media, fonts, frames, beacons, streams and whatever is fetched ahead are not.
 ASKED = frozenset({"script", "xhr", "fetch"})
 STYLE = "stylesheet"  # answered with nothing, where nobody looks: scripts wait until they have one
 LOOK = 0.05  # seconds between two looks at whether a page is at rest
 ANSWER = 10.0  # seconds that a browser has to answer us
+OPEN = 3 * ANSWER  # to open a page, of which Playwright says nothing if the browser dies in that very moment
 VIEW = ViewportSize(width=1280, height=1024)
 # What does not pass through here finds no name, and nobody at the proxy that it has to use, for this machine too.
 OFFLINE = (
@@ -48,7 +50,6 @@ NO_RTC = "delete window.RTCPeerConnection; delete window.webkitRTCPeerConnection
 # Ours are sent in their place, or they say what only the connection knows.
 DROPPED_ASKING = frozenset({"host", "connection", "content-length", "accept-encoding", "user-agent"})
 DROPPED_ANSWERING = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive"})
-UNCACHED = ("no-store", "no-cache", "private")
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +84,7 @@ class BrowserRenderer:
         self._tabs = asyncio.Semaphore(rules.tabs)
         self._starting = asyncio.Lock()
         self._running: _Running | None = None
-        self._scripts = _Scripts(rules.cached)
+        self._scripts = ScriptCache(rules.cached)
 
     async def __aenter__(self) -> Self:
         self._running = await self._launch()
@@ -116,9 +117,7 @@ class BrowserRenderer:
             running.open += 1
             running.pages += 1
             try:
-                context = await running.browser.new_context(
-                    accept_downloads=False, service_workers="block", viewport=VIEW
-                )
+                context = await self._new_context(running)
                 try:
                     yield context
                 finally:
@@ -127,6 +126,14 @@ class BrowserRenderer:
                 running.open -= 1
                 if running is not self._running and not running.open:
                     await running.close()
+
+    async def _new_context(self, running: _Running) -> BrowserContext:
+        made = running.browser.new_context(accept_downloads=False, service_workers="block", viewport=VIEW)
+        try:
+            return await _answered(made)
+        except RenderError:
+            running.retired = True
+            raise
 
     async def _take(self) -> _Running:
         """The browser that is there, or another in its place."""
@@ -164,36 +171,11 @@ class BrowserRenderer:
         return _Running(driver, browser)
 
 
-class _Scripts:
-    """Scripts and styles that were answered before, the longest unused first: routed pages do without a cache."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._held = 0
-        self._known: OrderedDict[str, Reply] = OrderedDict()
-
-    def get(self, url: str) -> Reply | None:
-        """The answer, if it is there."""
-        if (reply := self._known.get(url)) is not None:
-            self._known.move_to_end(url)
-        return reply
-
-    def put(self, url: str, reply: Reply) -> None:
-        """Keep a good answer that may be kept."""
-        said = (reply.header("Cache-Control") or "").lower()
-        if reply.status != 200 or url in self._known or any(word in said for word in UNCACHED):
-            return
-        self._known[url] = reply
-        self._held += len(reply.body)
-        while self._held > self._most:
-            self._held -= len(self._known.popitem(last=False)[1].body)
-
-
 class _Visit:
     """One page in the browser: what it asks for, and when it is at rest."""
 
     def __init__(
-        self, reply: Reply, network: PageNetwork, rules: RenderRules, scripts: _Scripts, group: asyncio.TaskGroup
+        self, reply: Reply, network: PageNetwork, rules: RenderRules, scripts: ScriptCache, group: asyncio.TaskGroup
     ) -> None:
         self._reply = reply
         self._url = urldefrag(reply.url).url
@@ -223,22 +205,25 @@ class _Visit:
 
     async def _open(self, context: BrowserContext, clock: Clock) -> RenderedPage:
         """Open the page, wait until it rests, and take what it has become."""
-        await context.route("**/*", self._route)
-        await context.route_web_socket("**/*", self._refuse)
-        await context.add_init_script(NO_RTC)
-        page = await context.new_page()
+        page = await _answered(self._begin(context))
         page.on("load", self._on_load)
         page.on("crash", self._on_crash)
         context.on("page", self._refuse)  # every other one
-        await page.goto(self._url, wait_until="commit", timeout=ANSWER * 1000)
+        await _answered(page.goto(self._url, wait_until="commit", timeout=ANSWER * 1000))
         cut = await self._rest(clock)
         try:
             async with asyncio.timeout(ANSWER):
                 html = await page.content()
         except TimeoutError:
             raise RenderError("rendering: its scripts never end") from None
-        picture = await page.screenshot(timeout=ANSWER * 1000) if self._rules.screenshots else None
+        picture = await _answered(page.screenshot(timeout=ANSWER * 1000)) if self._rules.screenshots else None
         return RenderedPage(self._made(html), self._requests, self._blocked, picture, self._onward, cut)
+
+    async def _begin(self, context: BrowserContext) -> Page:
+        await context.route("**/*", self._route)
+        await context.route_web_socket("**/*", self._refuse)
+        await context.add_init_script(NO_RTC)
+        return await context.new_page()
 
     async def _rest(self, clock: Clock) -> str:
         """Return when the page has loaded and asks for nothing; or why that was not waited for."""
@@ -343,6 +328,15 @@ class _Visit:
         self._blocked += 1
         if not self._over:
             self._group.create_task(_close(opened))
+
+
+async def _answered(asked: Awaitable[T]) -> T:
+    """What a browser answers. Raises RenderError if it does not."""
+    try:
+        async with asyncio.timeout(OPEN):
+            return await asked
+    except TimeoutError:
+        raise RenderError("rendering: the browser does not answer") from None
 
 
 async def _close(opened: Page | WebSocketRoute) -> None:

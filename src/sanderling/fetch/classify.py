@@ -12,6 +12,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 import aiohttp
 from aiohttp import http_exceptions
@@ -21,6 +22,7 @@ from sanderling.ids import HostError
 from sanderling.limit.feedback import REFUSALS, Feedback
 from sanderling.limit.hints import Quota, retry_after
 from sanderling.outcome import Code, Outcome
+from sanderling.task import first_header
 
 LONGEST_DETAIL = 200
 
@@ -62,14 +64,21 @@ BY_HUNDRED = {2: Code.OK, 3: Code.HTTP_ERROR, 4: Code.HTTP_ERROR, 5: Code.HOST_U
 
 def of_reply(status: int, headers: Mapping[str, str] | Iterable[tuple[str, str]], *, wall: float) -> Outcome:
     """What a reply means that arrived whole; `wall` is the wall clock, which Retry-After may be measured by."""
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
-    fields = {name.lower(): value for name, value in reversed(pairs)}  # the first of a name counts
+    pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+    if first_header(pairs, "retry-after") is None:
+        return _plain(status)
     # Whatever the status: who asks for quiet gets it. Of two wishes, the longer.
-    wait = None
-    if "retry-after" in fields:
-        said = [value for name, value in pairs if name.lower() == "retry-after"]
-        waits = [retry_after(value, date=fields.get("date"), now=wall) for value in said]
-        wait = max((each for each in waits if each is not None), default=None)
+    said = [value for name, value in pairs if name.lower() == "retry-after"]
+    waits = [retry_after(value, date=first_header(pairs, "date"), now=wall) for value in said]
+    return _outcome(status, max((each for each in waits if each is not None), default=None))
+
+
+@lru_cache(maxsize=1024)  # as many as there are statuses; nearly every answer means what its status does
+def _plain(status: int) -> Outcome:
+    return _outcome(status, None)
+
+
+def _outcome(status: int, wait: float | None) -> Outcome:
     code = BY_STATUS.get(status) or BY_HUNDRED.get(status // 100, Code.INVALID_RESPONSE)
     if status in REFUSALS and wait is not None:
         # A 503 that says when to come back is the host steering us, not failing.

@@ -143,7 +143,7 @@ class Body:
         self._most_raw, self._most_decoded = most_raw, most_decoded
         self._wanted = wanted
         self._raw = 0
-        self._pieces = bytearray()
+        self._pieces: bytes | bytearray = b""  # as it came, while it is one
 
     @property
     def size(self) -> int:
@@ -168,6 +168,10 @@ class Body:
         self._raw += len(data)
         if self._raw > self._most_raw:
             raise TooLarge(f"more than {self._most_raw:,} bytes on the wire")
+        if not self._decoders:  # as most, and there is nothing to wait for between two of its pieces
+            if not self.full:
+                yield self._keep(data)
+            return
         try:
             yield from self._unpack(data, 0)
         except BROKEN as error:
@@ -177,7 +181,7 @@ class Body:
         """The body, as far as wanted. Raises EOFError if a coding has not come to its end: the rest was lost."""
         if self.full:
             return bytes(self._pieces[: self._wanted])
-        if self._raw and not all(decoder.finished() for decoder in self._decoders):
+        if self._decoders and self._raw and not all(decoder.finished() for decoder in self._decoders):
             raise EOFError(f"packed body ends early, after {self._raw:,} bytes")
         if self._unknown and UNREADABLE.search(self._pieces[:SNIFFED]):
             raise BadEncoding(f"Content-Encoding is {self._unknown!r}; we can read {ACCEPTED}")
@@ -190,7 +194,16 @@ class Body:
             for piece in self._decoders[level].feed(data):
                 yield from self._unpack(piece, level + 1)
             return
+        yield self._keep(data)
+
+    def _keep(self, data: bytes) -> int:
+        """Take in what is unpacked; how many bytes that makes."""
         if len(self._pieces) + len(data) > self._most_decoded:
             raise TooLarge(f"more than {self._most_decoded:,} bytes once unpacked")
-        self._pieces += data
-        yield len(self._pieces)
+        if not self._pieces:
+            self._pieces = data
+        elif isinstance(self._pieces, bytearray):
+            self._pieces += data
+        else:
+            self._pieces = bytearray(self._pieces) + data
+        return len(self._pieces)

@@ -117,8 +117,8 @@ LOCAL_NAMES = re.compile(r"(.*\.)?(localhost|local|internal|home\.arpa|lan|local
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20})://")
 
 
-def check_url(url: str, rules: GuardRules) -> None:
-    """Raise Refused unless `url` may be called, as far as can be told without resolving its host."""
+def check_url(url: str, rules: GuardRules) -> Host:
+    """The host of `url`; Refused unless that may be called, as far as can be told without resolving it."""
     found = _SCHEME.match(url)
     scheme = found[1].lower() if found else ""
     if scheme not in SCHEMES:
@@ -130,6 +130,7 @@ def check_url(url: str, rules: GuardRules) -> None:
         # Its message is made for this: short, and without user info, path and query.
         raise Refused(f"url that cannot be trusted: {error}") from None
     _check_host(host, scheme, rules)
+    return host
 
 
 def check_name(host: Host, rules: GuardRules) -> None:

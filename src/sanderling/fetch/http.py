@@ -17,7 +17,7 @@ from sanderling.fetch.attempts import moves
 from sanderling.fetch.deadlines import Deadline, Deadlines
 from sanderling.fetch.decode import ACCEPTED, Body, Receiver
 from sanderling.fetch.digest import DigestSessions
-from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
+from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.hosts import NO_HOSTS, NOTHING, HostTable
 from sanderling.fetch.names import GuardedResolver
 from sanderling.fetch.wire import HttpWire, WireAnswer, target_of
@@ -91,7 +91,7 @@ class Http:
             ttl_dns_cache=rules.dns_kept,
         )
         headers = (("User-Agent", rules.user_agent), ("Accept-Encoding", ACCEPTED))
-        self._wire = HttpWire(connector, headers, rules.connect)
+        self._wire = HttpWire(connector, self._guard, rules.hosts, headers, rules.connect)
         return self
 
     async def __aexit__(
@@ -106,12 +106,8 @@ class Http:
         """The reply to `task`, redirects included as they are. Raises what `classify.of_error` understands."""
         if self._wire is None:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
-        check_url(task.url, self._guard)
-        traffic = self._rules.hosts.of(task.host)
-        if traffic.proxy is not None:
-            check_name(task.host, self._guard)
-        elif self._rules.hosts.proxies and not self._guard.private and self._rules.hosts.is_proxy(task.host):
-            raise Refused("a proxy is not asked for pages: its address was not checked")
+        origin = self._wire.origin_of(task.url)
+        traffic = origin.traffic
         if self._memory is not None:
             # What an answer holds that nobody was given: this asks for it once more.
             self._memory.release(task.holder or task.url)
@@ -123,7 +119,7 @@ class Http:
             headers = (*headers, ("Authorization", line)) if line else headers
         wait = min(self._rules.connect + self._rules.first_byte, task.wait or inf)
         with self._deadlines.begin("first byte", wait) as deadline:
-            answer = await self._wire.ask(task, headers, traffic.proxy)
+            answer = await self._wire.ask(task, origin, headers)
             latency = self._clock.now() - deadline.started
             try:
                 body = await self._read(answer, deadline, task)
@@ -133,7 +129,7 @@ class Http:
                     self._memory.release(task.holder or task.url)
                 raise
         # With a proxy, it is the proxy that knows.
-        address = "" if traffic.proxy else self._names.address(answer.host)
+        address = "" if traffic.proxy else self._names.address(origin.request.host)
         sent = traffic.without_secrets(answer.sent, task)
         challenged = session is not None and session.learn(answer.status, answer.headers, used)
         reply = Reply(answer.status, answer.headers, body, task.url, latency, address, sent, challenged)
@@ -164,5 +160,7 @@ class Http:
         if self._memory is None:
             body.add(piece)
             return
+        who = task.holder or task.url
         for size in body.steps(piece):
-            await deadline.without(self._memory.hold(task.holder or task.url, size))
+            if not self._memory.take(who, size):
+                await deadline.without(self._memory.room(who))

@@ -71,6 +71,8 @@ def _framed_once(head: bytes) -> bytes:
     The parser refuses a length that is said twice, and one beside chunks, which then count. The connection of such an
     answer is not used again: whoever stands between may have read it otherwise.
     """
+    if _is_plain(head.lower()):
+        return head
     lengths = _LENGTH.findall(head)
     chunked = _CHUNKED.search(head) is not None
     said = {each.strip() for length in lengths for each in length.split(b",")}
@@ -79,6 +81,13 @@ def _framed_once(head: bytes) -> bytes:
     once = b"" if chunked else b"Content-Length: " + said.pop() + b"\r\n"
     status, _, rest = _LENGTH.sub(b"", head).partition(b"\n")
     return status + b"\n" + once + b"Connection: close\r\n" + rest
+
+
+def _is_plain(head: bytes) -> bool:
+    """Whether a head, in lower case, says in one way at most how long its body is, and that in a number: most do."""
+    _, said, rest = head.partition(b"content-length:")
+    once = b"content-length" not in rest and rest.partition(b"\n")[0].strip(b" \t\r").isdigit()
+    return not said or (once and b"chunked" not in head)
 
 
 def read_leniently(connector: aiohttp.TCPConnector) -> None:

@@ -6,6 +6,7 @@ for goes through a `PageNetwork`, which is our own client behind our own limiter
 
 import re
 import shutil
+from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ _TRACKERS = (
     " scorecardresearch.com segment.io sentry.io taboola.com"
 )
 TRACKERS = frozenset(_TRACKERS.split())
+
+
+UNCACHED = ("no-store", "no-cache", "private")
 
 
 class RenderError(Exception):
@@ -92,6 +96,31 @@ class RenderedPage(NamedTuple):
     screenshot: bytes | None = None  # PNG
     onward: str | None = None  # where a script, or a refresh, wanted to go
     cut: str = ""  # why it was not waited for any longer
+
+
+class ScriptCache:
+    """Scripts and styles that were answered before, the longest unused first: routed pages do without a cache."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = 0
+        self._known: OrderedDict[str, Reply] = OrderedDict()
+
+    def get(self, url: str) -> Reply | None:
+        """The answer, if it is there."""
+        if (reply := self._known.get(url)) is not None:
+            self._known.move_to_end(url)
+        return reply
+
+    def put(self, url: str, reply: Reply) -> None:
+        """Keep a good answer that may be kept."""
+        said = (reply.header("Cache-Control") or "").lower()
+        if reply.status != 200 or url in self._known or any(word in said for word in UNCACHED):
+            return
+        self._known[url] = reply
+        self._held += len(reply.body)
+        while self._held > self._most:
+            self._held -= len(self._known.popitem(last=False)[1].body)
 
 
 class PageNetwork(Protocol):

@@ -5,6 +5,7 @@ redirects, retries and decoding are done elsewhere, each with leave. docs/why/ht
 """
 
 import asyncio
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,19 +17,23 @@ from aiohttp.streams import StreamReader
 from yarl import URL
 
 from sanderling.fetch.classify import NotHttp
+from sanderling.fetch.guard import GuardRules, Refused, check_name, check_url
+from sanderling.fetch.hosts import HostTable, HostTraffic
 from sanderling.fetch.protocol import MOST_HEAD, read_leniently
 from sanderling.task import Headers, Task
 
 KNOWN = 1024  # origins of which it is remembered how they are asked
 BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 FRAMING = frozenset({"content-length", "transfer-encoding"})  # which is for whoever sends the body to say
+_ORIGIN = re.compile(r"[A-Za-z]+://[^/?#]*")
 CONTINUES = range(100, 200)  # statuses of what comes before the answer
 SWITCHED = 101
 
 
 class Origin(NamedTuple):
-    """How one origin is asked, by one proxy or none."""
+    """How one origin, that may be asked, is asked."""
 
+    traffic: HostTraffic  # what is set for its host
     request: aiohttp.ClientRequest  # by which the connector knows where to
     target: str  # what stands before the path: all of the address, for a proxy that is to read it
     sent: Headers  # with each request
@@ -38,7 +43,6 @@ class Origin(NamedTuple):
 class WireAnswer(NamedTuple):
     """The head of an answer, and its body as it comes. Whoever does not read that to its end closes the connection."""
 
-    host: str
     status: int
     headers: Headers
     encoding: str | None
@@ -48,11 +52,15 @@ class WireAnswer(NamedTuple):
 
 
 class HttpWire:
-    """Requests over the connections of one connector, which has made none yet."""
+    """Requests over the connections of one connector, which has made none yet, to hosts that the guard lets through."""
 
-    def __init__(self, connector: aiohttp.TCPConnector, headers: Headers, connect: float) -> None:
+    def __init__(
+        self, connector: aiohttp.TCPConnector, guard: GuardRules, hosts: HostTable, headers: Headers, connect: float
+    ) -> None:
         read_leniently(connector)
         self._connector = connector
+        self._guard = guard
+        self._hosts = hosts
         self._headers = (*headers, ("Accept", "*/*"))
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect)
         self._loop = asyncio.get_running_loop()
@@ -62,23 +70,25 @@ class HttpWire:
         """End all connections."""
         await self._connector.close()
 
-    async def ask(self, task: Task, headers: Headers, proxy: str | None) -> WireAnswer:
-        """Send a task with these headers, once; what came back, up to its body. Raises what aiohttp raises."""
-        at = _path_begins(task.url)
-        origin = self._origin(task.url[:at], proxy)
+    def origin_of(self, url: str) -> Origin:
+        """How the origin of an address is asked. Raises Refused if it may not be."""
+        return self._origin(url[: _path_begins(url)])
+
+    async def ask(self, task: Task, origin: Origin, headers: Headers) -> WireAnswer:
+        """Send a task to its origin with these headers, once; what came back, up to its body. Raises aiohttp errors."""
         connection = await self._connect(origin)
         try:
             head, sent = _head(origin, task, headers)
-            line = f"{task.method} {origin.target}{_target(task.url, at)} HTTP/1.1\r\n".encode()
+            line = f"{task.method} {origin.target}{target_of(task.url)} HTTP/1.1\r\n".encode()
             message, body = await _exchange(connection, line + head + (task.body or b""), task.method)
         except BaseException:
             connection.close()
             raise
         body.on_eof(connection.release)
-        encoding = message.headers.get(hdrs.CONTENT_ENCODING)
         # With names as they were sent, which aiohttp spells in its own way elsewhere.
-        received = tuple((_text(name), _text(value)) for name, value in message.raw_headers)
-        return WireAnswer(origin.request.host, message.code, received, encoding, body, sent, connection)
+        received = tuple([(_text(name), _text(value)) for name, value in message.raw_headers])
+        encoding = message.headers.get(hdrs.CONTENT_ENCODING)
+        return WireAnswer(message.code, received, encoding, body, sent, connection)
 
     async def _connect(self, origin: Origin) -> Connection:
         try:
@@ -86,11 +96,17 @@ class HttpWire:
         except TimeoutError as expired:
             raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {origin.request.host}") from expired
 
-    def _know(self, address: str, proxy: str | None) -> Origin:
-        url = URL(address, encoded=True)
-        request = aiohttp.ClientRequest("GET", url, loop=self._loop, proxy=URL(proxy) if proxy else None)
+    def _know(self, address: str) -> Origin:
+        host = check_url(address, self._guard)
+        traffic = self._hosts.of(host)
+        if traffic.proxy is not None:
+            check_name(host, self._guard)
+        elif self._hosts.proxies and not self._guard.private and self._hosts.is_proxy(host):
+            raise Refused("a proxy is not asked for pages: its address was not checked")
+        proxy = None if traffic.proxy is None else URL(traffic.proxy)
+        request = aiohttp.ClientRequest("GET", URL(address, encoded=True), loop=self._loop, proxy=proxy)
         sent = (("Host", request.headers[hdrs.HOST]), *self._headers)
-        return Origin(request, address if proxy and not request.is_ssl() else "", sent, _written(sent))
+        return Origin(traffic, request, address if proxy and not request.is_ssl() else "", sent, _written(sent))
 
 
 async def _exchange(connection: Connection, said: bytes, method: str) -> tuple[RawResponseMessage, StreamReader]:
@@ -122,22 +138,15 @@ def _text(data: bytes) -> str:
 
 
 def _path_begins(url: str) -> int:
-    """Where the origin of an address ends."""
-    begins = url.find("/", url.find("://") + 3)
-    end = len(url) if begins < 0 else begins
-    if "?" in url[:end] or "#" in url[:end]:
-        return min(at for mark in "?#" if (at := url.find(mark)) >= 0)
-    return end
-
-
-def _target(url: str, at: int) -> str:
-    path = url[at:].partition("#")[0]
-    return path if path.startswith("/") else f"/{path}"
+    """Where the origin of an address ends; 0 if it has none, which may not be asked."""
+    found = _ORIGIN.match(url)
+    return found.end() if found else 0
 
 
 def target_of(url: str) -> str:
     """What of an address a host is asked for."""
-    return _target(url, _path_begins(url))
+    path = url[_path_begins(url) :].partition("#")[0]
+    return path if path.startswith("/") else f"/{path}"
 
 
 def _head(origin: Origin, task: Task, headers: Headers) -> tuple[bytes, Headers]:

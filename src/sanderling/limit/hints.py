@@ -65,7 +65,7 @@ def retry_after(value: str | None, *, date: str | None, now: float) -> float | N
 
 def quota(headers: Mapping[str, str], *, now: float) -> Quota | None:
     """The tightest quota that `headers` state in any of the forms in use; `now` is the wall clock."""
-    if not any("rate" in name.lower() for name in headers):
+    if "rate" not in "\n".join(headers).lower():
         return None  # most answers; not worth reading their Date for
     fields = {name.lower(): value for name, value in headers.items()}
     said = _said(fields.get("date"), now)

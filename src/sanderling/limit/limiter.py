@@ -3,7 +3,7 @@
 It reads the clock and puts the parts together; the gates decide, the turnstile wakes, the registry remembers.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from math import isfinite
 from random import Random
@@ -94,9 +94,13 @@ class Limiter:
     def try_acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0) -> Permit | None:
         """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
         gate = self._alone.get(host)
-        if gate is not None and not scopes and cost == 1.0 and gate.is_plain and gate.ready <= (now := self._now()):
-            self.granted += 1
-            return Permit(self, gate, gate.take(now))
+        if gate is not None and not scopes and cost == 1.0:
+            now = self._now()
+            if gate.is_plain and gate.ready <= now:
+                self.granted += 1
+                return Permit(self, gate, gate.take(now))
+            if gate.line or _opens(gate, now) > now:
+                return None
         gates, costs = self._path(host, scopes, cost)
         now = self._now()  # after that: a host that is met now is ready now
         if any(each.line or _opens(each, now) > now for each in gates):
@@ -134,14 +138,18 @@ class Limiter:
 
     def ready_at(self, host: str) -> float:
         """When `try_acquire` may next succeed, on the limiter's clock, as things stand."""
-        (gate, *shared), now = self._gates_of(host), self._now()
-        return max(_opens(gate, now), *(_opens(each, now) for each in shared)) if shared else _opens(gate, now)
+        if not self._sharing.any:
+            return _opens(self._hosts.gate(host), self._now())
+        gates, now = self._path(host, (), 1.0)[0], self._now()
+        return max(_opens(each, now) for each in gates)
 
     def turn_at(self, host: str) -> float:
         """When it is likely to succeed: later, where others were turned away before at something that hosts share."""
-        (gate, *shared), now = self._gates_of(host), self._now()
+        if not self._sharing.any:
+            return _opens(self._hosts.gate(host), self._now())
+        (gate, *shared), now = self._path(host, (), 1.0)[0], self._now()
         turns = [self._tickets.turn(each, gate.host, _opens(each, now), now) for each in shared]
-        return max(_opens(gate, now), *turns) if turns else _opens(gate, now)
+        return max(_opens(gate, now), *turns)
 
     def is_down(self, host: str) -> bool:
         """Whether the circuit of `host` has opened, and no probe has closed it yet."""
@@ -332,9 +340,6 @@ class Limiter:
             self._hosts.learn(part, feedback.share(_kind(part.gate), about), now)
         for part in parts:
             self._turnstile.serve(part.gate)
-
-    def _gates_of(self, host: str) -> Sequence[Gate]:
-        return self._path(host, (), 1.0)[0] if self._sharing.any else (self._hosts.gate(host),)
 
     def _path(self, host: str, scopes: Iterable[Scope], cost: float) -> tuple[tuple[Gate, ...], tuple[float, ...]]:
         """The gates to pass, in the order that everyone passes them, and what is drawn from each."""

@@ -23,8 +23,17 @@ class Memory:
 
     async def hold(self, who: str, size: int) -> None:
         """Return when `who` may hold `size` bytes in all."""
+        if not self.take(who, size):
+            await self.room(who)
+
+    def take(self, who: str, size: int) -> bool:
+        """Hold `size` bytes in all for `who`; whether that may be now, and else when there is `room`."""
         self.total += size - self._held.get(who, 0)
         self._held[who] = size
+        return self.total <= self.most or next(iter(self._held)) == who
+
+    async def room(self, who: str) -> None:
+        """Return when `who` may hold what it wants to."""
         while self.total > self.most and next(iter(self._held)) != who:
             self._changed.clear()
             await self._changed.wait()

@@ -54,7 +54,8 @@ enum {
 
 enum {
     VOID_TAG = 1, BLOCK = 2, HEADING = 4, FENCE = 8, ARRANGES = 16, CHILDLESS = 32, NEVER = 64, VOTES = 128, HOLDS = 256,
-    BOX = 512, HEADS_TABLE = 1024, KEEPS_NAME = 2048, INLINE_CODE = 4096
+    BOX = 512, HEADS_TABLE = 1024, KEEPS_NAME = 2048, INLINE_CODE = 4096,
+    DOUBTED = 8192
 };
 extern const uint16_t tag_traits[OTHERS];
 extern const char *const tag_names[TAGS];

@@ -4,6 +4,7 @@
 
 #define ENOUGH 500
 #define LEAST_SHARE 0.5
+#define MOST_HIDDEN 0.6
 #define LEAST_DECLARED (1.0 / 3)
 #define SHORTEST_VOTER 25
 #define FARTHEST 5
@@ -18,6 +19,8 @@
 #define SHARED 500
 #define NAME_WORTH 25
 #define MOST_FURNITURE 0.35
+#define MOST_SMALL 0.1
+#define MOST_NAMES 100 /* more than there are in the tables below */
 #define INSIDE_PAGE 0.3
 #define RANKED 5
 
@@ -40,6 +43,12 @@ typedef struct {
     bool by_likelihood, by_name, by_links;
 } Rules;
 
+/* How much text was cut because of a tag, role or word. */
+typedef struct {
+    const char *name;
+    Py_ssize_t size;
+} Named;
+
 typedef struct {
     const Page *page;
     Rules rules;
@@ -49,6 +58,10 @@ typedef struct {
     Block *blocks;
     Py_ssize_t count, room;
     Ranges cuts;
+    Named named[MOST_NAMES];
+    int names;
+    const char *disbelieved[MOST_NAMES]; /* names that are no furniture here */
+    int disbelieved_count;
     Buffer one, other; /* values of attributes */
     bool failed;       /* an exception is set, or memory is short */
 } Reading;
@@ -63,6 +76,11 @@ static const char *const UNLIKELY[] = {
     "sign-up", "skyscraper", "social", "sponsor", "subscribe", "supplemental", "taboola", "toolbar", "tooltip",
     "trending", "widget", NULL,
 };
+static const char *const SMALL[] = {
+    "actions", "author", "authors", "bio", "copyright", "disclaimer", "filter", "filters", "footer", "form", "links",
+    "menu", "newsletter", "related", "search", "sidebar", "tags", NULL,
+};
+static const char *const BELIEVED[] = {"aside", "comment", "footer", "header", "menu", "nav", "related", NULL};
 static const char *const LIKELY[] = {
     "and", "article", "body", "column", "content", "entry", "main", "post", "shadow", "story", NULL,
 };
@@ -90,18 +108,62 @@ begins(Slice text, Py_ssize_t at, const char *word)
     return true;
 }
 
-static bool
-has_any(Slice text, const char *const *words)
+/* The first of the words that is in a text, NULL if none is. */
+static const char *
+first_of(Slice text, const char *const *words)
 {
     for (Py_ssize_t at = 0; at < text.n; at++) {
         char first = lower(text.p[at]);
         for (const char *const *word = words; *word; word++) {
             if ((*word)[0] == first && begins(text, at, *word)) {
-                return true;
+                return *word;
             }
         }
     }
-    return false;
+    return NULL;
+}
+
+static bool
+has_any(Slice text, const char *const *words)
+{
+    return first_of(text, words) != NULL;
+}
+
+static bool
+is_small_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* The first whole word of a name that is one of `words`; a large letter begins one too. */
+static const char *
+first_word_of(Slice name, const char *const *words)
+{
+    for (Py_ssize_t at = 0; at < name.n;) {
+        Py_ssize_t start = at++;
+        char first = lower(name.p[start]);
+        if (!is_small_letter(first)) {
+            continue;
+        }
+        while (at < name.n && is_small_letter(name.p[at])) {
+            at++;
+        }
+        for (const char *const *word = words; *word; word++) {
+            if ((*word)[0] == first && (Py_ssize_t)strlen(*word) == at - start && begins(name, start, *word)) {
+                return *word;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool
+is_among(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
 }
 
 /* The value of an attribute, empty if there is none. */
@@ -115,29 +177,33 @@ value_of(Reading *reading, Slice raw, const char *name, Buffer *into)
     return value;
 }
 
-static bool
-has_role(Reading *reading, Slice raw)
+static const char *
+role_of(Reading *reading, Slice raw)
 {
     Slice role = value_of(reading, raw, "role", &reading->one);
     for (const char *const *each = ROLES; *each; each++) {
         if (slice_is(role, *each)) {
-            return true;
+            return *each;
         }
     }
-    return false;
+    return NULL;
 }
 
-static bool
-is_unlikely(Reading *reading, Slice raw, bool fenced)
+/* The role or word that gives a block away as furniture, NULL if none does. */
+static const char *
+furniture_name(Reading *reading, Slice raw, bool small, bool fenced)
 {
-    if (has_role(reading, raw)) {
-        return true;
-    }
-    if (fenced) {
-        return false;
-    }
     Slice class = value_of(reading, raw, "class", &reading->one), id = value_of(reading, raw, "id", &reading->other);
-    return (has_any(class, UNLIKELY) || has_any(id, UNLIKELY)) && !has_any(class, LIKELY) && !has_any(id, LIKELY);
+    const char *name = small ? first_word_of(class, SMALL) : NULL;
+    name = small && !name ? first_word_of(id, SMALL) : name;
+    if (!name && !fenced) {
+        name = first_of(class, UNLIKELY);
+        name = name ? name : first_of(id, UNLIKELY);
+        name = name && !has_any(class, LIKELY) && !has_any(id, LIKELY) ? name : NULL;
+        const char *role = role_of(reading, raw); /* reuses what `class` may be in */
+        return role ? role : name;
+    }
+    return name ? name : role_of(reading, raw);
 }
 
 static int
@@ -299,18 +365,51 @@ close_block(Reading *reading, Block *block)
     }
 }
 
-static bool
-is_furniture(Reading *reading, const Event *event, bool fenced, bool in_part)
+/* The tag, role or word that gives a block away as furniture, NULL if none does. */
+static const char *
+furniture(Reading *reading, const Event *event, Py_ssize_t size, bool fenced, bool in_part)
 {
-    if (!reading->rules.by_likelihood) {
-        return false;
+    double whole = (double)reading->sizes[reading->page->count];
+    if (!reading->rules.by_likelihood || (double)size > MOST_FURNITURE * whole) {
+        return NULL;
     }
-    if (event->tag == NAV || event->tag == MENU || event->tag == ASIDE ||
-        (!in_part && (event->tag == HEADER || event->tag == FOOTER))) {
-        return true;
+    bool small = (double)size <= MOST_SMALL * whole;
+    switch (event->tag) {
+    case NAV: case MENU: case ASIDE: return tag_names[event->tag];
+    case HEADER: case FOOTER:
+        if (!in_part || (small && event->tag == FOOTER)) {
+            return tag_names[event->tag];
+        }
+        break;
+    case FORM:
+        if (small) {
+            return tag_names[event->tag];
+        }
     }
-    return event->length && !(tag_traits[event->tag] & KEEPS_NAME) &&
-           is_unlikely(reading, event_attributes(reading->page, event), fenced);
+    bool named = event->length && !(tag_traits[event->tag] & KEEPS_NAME);
+    return named ? furniture_name(reading, event_attributes(reading->page, event), small, fenced) : NULL;
+}
+
+/* Note that so much is cut because of a name; false if the name is not believed. */
+static bool
+note_cut(Reading *reading, const char *name, Py_ssize_t size)
+{
+    for (int each = 0; each < reading->disbelieved_count; each++) {
+        if (strcmp(reading->disbelieved[each], name) == 0) {
+            return false;
+        }
+    }
+    int at = 0;
+    while (at < reading->names && strcmp(reading->named[at].name, name) != 0) {
+        at++;
+    }
+    if (at == reading->names && at < MOST_NAMES) {
+        reading->named[reading->names++] = (Named){name, 0};
+    }
+    if (at < MOST_NAMES) {
+        reading->named[at].size += size;
+    }
+    return true;
 }
 
 static int
@@ -330,10 +429,11 @@ is_node(int tag)
 }
 
 static int
-measure(Reading *reading)
+measure_once(Reading *reading)
 {
     const Page *page = reading->page;
-    Py_ssize_t inside = 0, tables = -1, part = -1, next = 0, whole = reading->sizes[page->count];
+    Py_ssize_t inside = 0, tables = -1, part = -1, next = 0;
+    reading->count = reading->cuts.count = reading->names = 0;
     if (!add_block(reading, (Block){.tag = HTML, .raw = {"", 0}, .end = page->count - 1, .around = -1})) {
         return 0;
     }
@@ -365,8 +465,9 @@ measure(Reading *reading)
                 inside = block->around < 0 ? 0 : block->around;
             }
         } else if (is_node(event->tag)) {
-            if (is_furniture(reading, event, at < tables, at < part) &&
-                (double)(reading->sizes[event->end] - reading->sizes[at]) <= MOST_FURNITURE * (double)whole) {
+            Py_ssize_t size = reading->sizes[event->end] - reading->sizes[at];
+            const char *name = furniture(reading, event, size, at < tables, at < part);
+            if (name && note_cut(reading, name, size)) {
                 if (!add_range(&reading->cuts, at, event->end)) {
                     return 0;
                 }
@@ -394,6 +495,22 @@ measure(Reading *reading)
         }
     }
     return 1;
+}
+
+static int
+measure(Reading *reading)
+{
+    double most = MOST_FURNITURE * (double)reading->sizes[reading->page->count];
+    if (!measure_once(reading)) {
+        return 0;
+    }
+    for (int each = 0; each < reading->names; each++) {
+        const Named *named = &reading->named[each];
+        if ((double)named->size > most && !is_among(named->name, BELIEVED)) {
+            reading->disbelieved[reading->disbelieved_count++] = named->name;
+        }
+    }
+    return !reading->disbelieved_count || measure_once(reading);
 }
 
 /* --- votes ------------------------------------------------------------------------------------------------------ */
@@ -821,15 +938,12 @@ keep(const Reading *reading, const Block *part, Ranges *kept)
 
 /* The main text by these rules; how much it is, or -1. */
 static Py_ssize_t
-read_by(Reading *reading, Ranges *kept)
+main_text(Reading *reading, Ranges *kept)
 {
     Ranges parts = {0};
     Py_ssize_t size = 0;
-    bool done = measure(reading);
-    if (done) {
-        vote(reading);
-        done = !reading->failed && choose(reading, &parts);
-    }
+    vote(reading);
+    bool done = !reading->failed && choose(reading, &parts);
     for (Py_ssize_t at = 0; done && at < parts.count; at++) {
         done = clean(reading, parts.ranges[at].start);
     }
@@ -845,29 +959,70 @@ read_by(Reading *reading, Ranges *kept)
     return done ? size : -1;
 }
 
+static bool
+says_article(Reading *reading)
+{
+    for (Py_ssize_t at = 0; at < reading->page->count && !reading->failed; at++) {
+        const Event *event = &reading->page->events[at];
+        if (event->tag != META || event->closes) {
+            continue;
+        }
+        Slice raw = event_attributes(reading->page, event);
+        if (slice_is(value_of(reading, raw, "property", &reading->one), "og:type") &&
+            slice_is(value_of(reading, raw, "content", &reading->one), "article")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All that is no furniture in the part that calls itself the main one; the least of it to be content with, or -1. */
+static double
+whole(Reading *reading, Ranges *kept)
+{
+    const Block *part = &reading->blocks[declared(reading)];
+    bool article = says_article(reading);
+    if (reading->failed || keep(reading, part, kept) < 0) {
+        return -1;
+    }
+    double plain = (article ? 0.3 : 0.7) * ((double)part->in.size - part->in.linked);
+    double any = (article ? 0.1 : 0.2) * (double)part->in.size;
+    return plain > any ? plain : any;
+}
+
 /* --- the page --------------------------------------------------------------------------------------------------- */
 
+static bool
+is_hidden(Reading *reading, Slice raw)
+{
+    Slice found, id = value_of(reading, raw, "id", &reading->one);
+    if (id.n >= 2 && memcmp(id.p, "S:", 2) == 0) {
+        return false;
+    }
+    int has = attribute(reading->page, raw, "hidden", &reading->one, &found);
+    reading->failed = reading->failed || has < 0;
+    return has > 0 || slice_is(value_of(reading, raw, "aria-hidden", &reading->one), "true") ||
+           is_styled_away(value_of(reading, raw, "style", &reading->one));
+}
+
 static int
-find_hidden(const Page *page, Ranges *hidden)
+find_hidden(const Page *page, const Py_ssize_t *sizes, Ranges *hidden)
 {
     Reading reading = {.page = page};
     Py_ssize_t next = 0;
     bool done = true;
     for (Py_ssize_t at = 0; done && at < page->count; at++) {
         const Event *event = &page->events[at];
-        bool veiled = next < page->veils && page->veiled[next] == at, is_hidden = false;
+        bool veiled = next < page->veils && page->veiled[next] == at;
         next += veiled;
         if (event->tag == TEXT || event->closes) {
             continue;
         }
-        if (veiled) {
-            Slice raw = event_attributes(page, event), found;
-            int has = attribute(page, raw, "hidden", &reading.one, &found);
-            is_hidden = has > 0 || slice_is(value_of(&reading, raw, "aria-hidden", &reading.one), "true") ||
-                        is_styled_away(value_of(&reading, raw, "style", &reading.one));
-            done = has >= 0 && !reading.failed;
-        }
-        if (done && (is_hidden || (event->tag < OTHERS && tag_traits[event->tag] & NEVER))) {
+        uint16_t known = event->tag < OTHERS ? tag_traits[event->tag] : 0;
+        bool large = (double)(sizes[event->end] - sizes[at]) > MOST_HIDDEN * (double)sizes[page->count];
+        bool doubted = !large && (known & DOUBTED || (veiled && is_hidden(&reading, event_attributes(page, event))));
+        done = !reading.failed;
+        if (done && (doubted || known & NEVER)) {
             done = add_range(hidden, at, event->end);
         }
     }
@@ -894,13 +1049,19 @@ int
 readable(const Page *page, Ranges *found)
 {
     static const Rules strict_first[] = {{true, true, true}, {false, true, true}, {false, false, true}, {false}};
-    Ranges hidden = {0}, kept[4] = {{0}};
+    Ranges hidden = {0}, all = {0}, kept[4] = {{0}};
     Py_ssize_t *sizes = sum_sizes(page), read[4] = {0}, most = 0;
-    bool done = sizes != NULL && find_hidden(page, &hidden);
+    double least = 0;
+    bool done = sizes != NULL && find_hidden(page, sizes, &hidden);
     for (int each = 0; done && each < 4 && most < ENOUGH; each++) {
         Reading reading = {.page = page, .rules = strict_first[each], .hidden = hidden.ranges, .sizes = sizes};
         reading.hidden_count = hidden.count;
-        read[each] = read_by(&reading, &kept[each]);
+        done = measure(&reading);
+        if (done && !each) {
+            least = whole(&reading, &all);
+            done = least >= 0;
+        }
+        read[each] = done ? main_text(&reading, &kept[each]) : -1;
         done = read[each] >= 0;
         most = read[each] > most ? read[each] : most;
         PyMem_RawFree(reading.blocks);
@@ -908,19 +1069,19 @@ readable(const Page *page, Ranges *found)
         buffer_free(&reading.one);
         buffer_free(&reading.other);
     }
-    if (done && most) {
+    if (done) {
         int best = 0;
         while ((double)read[best] < LEAST_SHARE * (double)most) {
             best++;
         }
-        *found = kept[best];
-        kept[best] = (Ranges){0};
-    } else if (done && page->count) {
-        done = add_range(found, 0, page->count - 1);
+        Ranges *chosen = (double)read[best] < least ? &all : &kept[best];
+        *found = *chosen;
+        *chosen = (Ranges){0};
     }
     for (int each = 0; each < 4; each++) {
         PyMem_RawFree(kept[each].ranges);
     }
+    PyMem_RawFree(all.ranges);
     PyMem_RawFree(sizes);
     PyMem_RawFree(hidden.ranges);
     if (!done && !PyErr_Occurred()) {

@@ -116,7 +116,7 @@ const uint16_t tag_traits[OTHERS] = {
     [BLOCKQUOTE] = BLOCK | ARRANGES,
     [BODY] = BLOCK | CHILDLESS | HOLDS | KEEPS_NAME,
     [BR] = VOID_TAG | CHILDLESS,
-    [BUTTON] = FENCE | NEVER,
+    [BUTTON] = FENCE | DOUBTED,
     [CANVAS] = NEVER,
     [CAPTION] = BLOCK | FENCE | HEADS_TABLE,
     [CENTER] = BLOCK | HOLDS,
@@ -164,7 +164,7 @@ const uint16_t tag_traits[OTHERS] = {
     [META] = VOID_TAG | CHILDLESS,
     [METER] = NEVER,
     [NAV] = BLOCK,
-    [NOSCRIPT] = NEVER,
+    [NOSCRIPT] = DOUBTED,
     [OBJECT] = FENCE | NEVER,
     [OL] = BLOCK | BOX,
     [P] = BLOCK | VOTES,
@@ -246,7 +246,8 @@ hides_from_closing(int tag, int open)
     case TABLE: return false;
     case TD: case TH: case TR: case THEAD: case TBODY: case TFOOT: case CAPTION: case OBJECT: case BUTTON:
     case TEMPLATE: return open == TABLE;
-    default: return traits_of(open) & (traits_of(tag) & BLOCK ? FENCE : BLOCK);
+    case P: return traits_of(open) & FENCE;
+    default: return traits_of(tag) & BLOCK ? traits_of(open) & FENCE && open != BUTTON : traits_of(open) & BLOCK;
     }
 }
 

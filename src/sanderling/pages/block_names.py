@@ -15,6 +15,12 @@ _UNLIKELY = re.compile(
     "social|sponsor|subscribe|supplemental|taboola|toolbar|tooltip|trending|widget",
     re.IGNORECASE | re.ASCII,
 )
+# Whole words, for blocks that are a small part of their page. Larger ones are often named by what is in them too.
+_SMALL = names(
+    "actions author authors bio copyright disclaimer filter filters footer form links menu newsletter related search"
+    " sidebar tags"
+)
+_WORD = re.compile("[a-z]+|[A-Z][a-z]*")
 _LIKELY = re.compile("and|article|body|column|content|entry|main|post|shadow|story", re.IGNORECASE | re.ASCII)
 _GOOD_NAME = re.compile("article|blog|body|content|entry|main|page|post|story|text", re.IGNORECASE | re.ASCII)
 _BAD_NAME = re.compile(
@@ -32,6 +38,14 @@ _SHARING = re.compile(r"(?:\b|_)share(?:daddy)?(?:\b|_)", re.IGNORECASE | re.ASC
 _STYLED_AWAY = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE | re.ASCII)
 
 
+def is_article(raw: str) -> bool:
+    """Whether a `meta` says that its page is an article."""
+    if "og:type" not in raw:
+        return False
+    found = attributes(raw)
+    return found.get("property") == "og:type" and found.get("content") == "article"
+
+
 def is_main(tag: str, raw: str) -> bool:
     """Whether a block calls itself the main part of its page."""
     if tag in ("main", "article"):
@@ -42,13 +56,17 @@ def is_main(tag: str, raw: str) -> bool:
 
 
 @lru_cache(maxsize=4096)  # the pages of a site have the same names
-def is_unlikely(raw: str, *, fenced: bool) -> bool:
-    """Whether a block is furniture by its role or name; names inside of tables and code (`fenced`) say nothing."""
+def furniture_name(raw: str, *, small: bool, fenced: bool) -> str:
+    """The role or word that gives a block away as furniture; names inside of tables and code (`fenced`) say less."""
     found = attributes(raw)
-    if found.get("role") in _ROLES:
-        return True
     called = f"{found.get('class', '')}\n{found.get('id', '')}"
-    return not fenced and bool(_UNLIKELY.search(called)) and not _LIKELY.search(called)
+    words = (word.lower() for word in _WORD.findall(called)) if small else ()
+    if word := next((word for word in words if word in _SMALL), ""):
+        return word
+    if (role := found.get("role", "")) in _ROLES:
+        return role
+    match = None if fenced else _UNLIKELY.search(called)
+    return match[0].lower() if match and not _LIKELY.search(called) else ""
 
 
 @lru_cache(maxsize=4096)
@@ -69,4 +87,6 @@ def is_for_sharing(raw: str) -> bool:
 def is_hidden(raw: str) -> bool:
     """Whether a tag says that it is not shown."""
     found = attributes(raw)
+    if found.get("id", "")[:2] == "S:":  # a part of the page that React sends late and shows then
+        return False
     return "hidden" in found or found.get("aria-hidden") == "true" or bool(_STYLED_AWAY.search(found.get("style", "")))

@@ -13,12 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from sanderling.pages.block_names import NAME, is_for_sharing, is_hidden, is_main, weight_of
+from sanderling.pages.block_names import NAME, is_article, is_for_sharing, is_hidden, is_main, weight_of
 from sanderling.pages.content_blocks import LISTS, Blocks, PageBlock, Range
 from sanderling.pages.markup import HEADINGS, Event, Markup, attributes, names
 
 ENOUGH = 500  # characters of main text; with less the page is read again by fewer rules
 LEAST_SHARE = 0.5  # of what fewer rules would leave: a stricter reading with less is not believed
+# Of the text of a page without links, and of any text. With less, the main text is not all that people came to read:
+# the page is a list, a shop, a forum. Pages that call themselves articles often have long lists of others below.
+LEAST_OF_ARTICLE = 0.3, 0.1
+LEAST_OF_OTHERS = 0.7, 0.2
+MOST_HIDDEN = 0.6  # of the text of a page: what has more is shown, whatever it says
 LEAST_DECLARED = 1 / 3  # of the text of a page, to believe a part that calls itself the main one
 SHORTEST_VOTER = 25  # characters of a paragraph that counts
 FARTHEST = 5  # levels that a paragraph votes for
@@ -33,9 +38,10 @@ MANY_COMMAS = 10  # a block with so many is text, whatever else it is
 SHARED = 500  # characters of a box for sharing
 
 _NEVER = names(
-    "template noscript svg video audio canvas select button datalist iframe title rt rp annotation annotation-xml"
+    "template svg video audio canvas select datalist iframe title rt rp annotation annotation-xml"
     " progress meter map dialog textarea object"
 )
+_DOUBTED = names("noscript button")
 _SENTENCE_END = re.compile(r"\.(?:\s|\Z)")
 
 # What a block is worth before anyone votes for it.
@@ -70,16 +76,22 @@ _STRICT_FIRST = (
 
 def readable(markup: Markup) -> list[Event]:
     """The events of the part that people came to read."""
-    hidden = _hidden(markup)
     sizes = [0, *accumulate(len(event) if isinstance(event, str) and event != " " else 0 for event in markup.events)]
-    readings: list[tuple[int, list[Event]]] = []
-    for rules in _STRICT_FIRST:
-        found = _Reading(markup, hidden, sizes, rules).main_text()
-        readings.append((_size(found), found))
+    hidden = _hidden(markup, sizes)
+    strict = _Reading(markup, hidden, sizes, _STRICT_FIRST[0])
+    whole, least = strict.whole(says_article=any(is_article(markup.events[at][1]) for at in markup.opens["meta"]))
+    readings = [_sized(strict.main_text())]
+    for rules in _STRICT_FIRST[1:]:
         if readings[-1][0] >= ENOUGH:
             break
+        readings.append(_sized(_Reading(markup, hidden, sizes, rules).main_text()))
     most = max(size for size, _ in readings)
-    return next(found for size, found in readings if size >= LEAST_SHARE * most) if most else markup.events
+    size, found = next(each for each in readings if each[0] >= LEAST_SHARE * most)
+    return found if size >= least else whole
+
+
+def _sized(events: list[Event]) -> tuple[int, list[Event]]:
+    return _size(events), events
 
 
 def _size(events: list[Event]) -> int:
@@ -87,10 +99,13 @@ def _size(events: list[Event]) -> int:
     return sum([len(event) for event in events if isinstance(event, str) and event != " "])
 
 
-def _hidden(markup: Markup) -> list[Range]:
-    veiled = [at for at in markup.veiled if is_hidden(markup.events[at][1])]
+def _hidden(markup: Markup, sizes: list[int]) -> list[Range]:
     never = [at for tag in _NEVER if tag in markup.opens for at in markup.opens[tag]]
-    return sorted((at, markup.ends[at]) for at in (*veiled, *never))
+    doubted = [at for tag in _DOUBTED if tag in markup.opens for at in markup.opens[tag]]
+    doubted += [at for at in markup.veiled if is_hidden(markup.events[at][1])]
+    # What has most of the text is shown by a script later, or holds the page because it was never closed.
+    small = [at for at in doubted if sizes[markup.ends[at]] - sizes[at] <= MOST_HIDDEN * sizes[-1]]
+    return sorted((at, markup.ends[at]) for at in (*never, *small))
 
 
 class _Reading:
@@ -109,6 +124,15 @@ class _Reading:
             self._clean(part)
         self._blocks.cuts.sort()
         return [event for part in parts for event in self._blocks.kept(part)]
+
+    def whole(self, *, says_article: bool) -> tuple[list[Event], float]:
+        """All that is no furniture in the part that calls itself the main one, and the least of it to be content with.
+
+        To be asked before the main text, for which more is cut.
+        """
+        part = self._declared()
+        plain, any_ = LEAST_OF_ARTICLE if says_article else LEAST_OF_OTHERS
+        return self._blocks.kept(part), max(plain * (part.size - part.linked), any_ * part.size)
 
     def _vote(self) -> None:
         for block in self._blocks.all:

@@ -7,15 +7,20 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from sanderling.pages.block_names import is_unlikely
+from sanderling.pages.block_names import furniture_name
 from sanderling.pages.markup import BLOCKS, HEADINGS, Event, Markup, attributes, names
 
-MOST_FURNITURE = 0.35  # of the text of a page: what has more is no furniture, whatever it is called
+# Of the text of a page: a block that has more is no furniture, whatever it is called, and neither are blocks that
+# have more together and are called the same.
+MOST_FURNITURE = 0.35
+MOST_SMALL = 0.1  # the same for what is furniture only where it is small
 INSIDE_PAGE = 0.3  # how much of a link to the page itself counts as a link
 LISTS = names("ul ol")
 
 _FURNITURE = names("nav menu aside")
 _EDGES = names("header footer")  # of the page, if they are not those of a part of it
+_SMALL_FURNITURE = names("form footer")
+_BELIEVED = names("aside comment footer header menu nav related")  # however much they are of a page
 _PARTS = names("article main section")
 _NODES = BLOCKS | names("layout a img code")
 _KEPT_NAMES = names("html body main article a")
@@ -95,15 +100,25 @@ class Blocks:
     """The blocks of a page, and what is cut from it, in the order of their starts."""
 
     def __init__(self, markup: Markup, hidden: list[Range], sizes: list[int], *, strict: bool) -> None:
-        self.cuts: list[Range] = []
         self._events = markup.events
         self._ends = markup.ends
         self._sizes = sizes
         self._strict = strict
+        self._disbelieved: set[str] = set()  # names that are no furniture here
+        self._begin(markup)
+        self._measure(hidden)
+        most = MOST_FURNITURE * sizes[-1]
+        self._disbelieved = {name for name, size in self._named.items() if size > most and name not in _BELIEVED}
+        if self._disbelieved:
+            self._begin(markup)
+            self._measure(hidden)
+
+    def _begin(self, markup: Markup) -> None:
+        self.cuts: list[Range] = []
+        self._named: dict[str, int] = {}  # how much was cut, by what gave it away
         self._inside = PageBlock("html", "", 0, len(markup.events) - 1, None)
         self.all = [self._inside]
         self._fence = self._part = -1  # where what is around us ends: a table or code, and a part of the page
-        self._measure(hidden)
 
     def _measure(self, hidden_parts: list[Range]) -> None:
         events, count = self._events, len(self._events)
@@ -138,7 +153,9 @@ class Blocks:
         """Begin a block, or cut it as furniture; the last event that needs no more looking at."""
         end = self._ends[at]
         size = self._sizes[end] - self._sizes[at]
-        if self._strict and size <= MOST_FURNITURE * self._sizes[-1] and self._is_furniture(at, tag, raw):
+        name = self._furniture(at, tag, raw, size) if self._strict else ""
+        if name and name not in self._disbelieved:
+            self._named[name] = self._named.get(name, 0) + size
             self.cuts.append((at, end))
             return end
         if tag == "img":
@@ -168,10 +185,15 @@ class Blocks:
             around.direct_commas += block.direct_commas
             around.holds_blocks = around.holds_blocks or block.holds_blocks
 
-    def _is_furniture(self, at: int, tag: str, raw: str) -> bool:
-        if tag in _FURNITURE or (tag in _EDGES and at >= self._part):
-            return True
-        return bool(raw) and tag not in _KEPT_NAMES and is_unlikely(raw, fenced=at < self._fence)
+    def _furniture(self, at: int, tag: str, raw: str, size: int) -> str:
+        """The tag, role or word that gives a block away as furniture, if any does."""
+        if size > MOST_FURNITURE * self._sizes[-1]:
+            return ""
+        small = size <= MOST_SMALL * self._sizes[-1]
+        if tag in _FURNITURE or (tag in _EDGES and at >= self._part) or (small and tag in _SMALL_FURNITURE):
+            return tag
+        named = raw and tag not in _KEPT_NAMES
+        return furniture_name(raw, small=small, fenced=at < self._fence) if named else ""
 
     def kept(self, part: PageBlock) -> list[Event]:
         """The events of a block without what was cut inside of it."""

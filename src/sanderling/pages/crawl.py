@@ -17,7 +17,6 @@ from sanderling.engine.writer import Writer, WriterRules
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.transport import Transport
-from sanderling.ids import host_of
 from sanderling.pages.budgets import TrapBudgets
 from sanderling.pages.discovery import LinkDiscovery
 from sanderling.pages.files import FileDownloads
@@ -29,6 +28,7 @@ from sanderling.pages.record import SITEMAP
 from sanderling.pages.rendering import PageRendering
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
+from sanderling.pages.urls import host_in
 from sanderling.pages.visiting import AT_ONCE, Visiting
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End, Ended, QueuedUrl, failed_as
@@ -89,7 +89,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         ledger, source = self.folder.ledger, self.source
         if self.folder.state is not FolderState.RESUMED:
             for url in self.folder.plan.seeds:
-                self._discovery.offer(url, host_of(url), 0)
+                self._discovery.offer(url, host_in(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
         source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
@@ -118,11 +118,11 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
     async def _visit(self, visiting: Visiting) -> None:
         """Have what is due asked for again, now and then, until it is cancelled."""
         while True:
-            await self.clock.sleep(await self._executor(visiting.pause, self.clock.wall()))
             # What waits already comes first: a slow host must not gather all of its pages in memory.
             if self.source.waiting < AT_ONCE:
                 due = await self._executor(visiting.take, self.clock.wall())
                 self.engine.wake([self.source.visit(each) for each in due])
+            await self.clock.sleep(await self._executor(visiting.pause, self.clock.wall()))
 
     async def _read_hosts(self, after: tuple[float, int]) -> None:
         """Bring hosts from disk that did not fit into memory, whenever there is room: those first that are due first.
@@ -163,4 +163,4 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
 
 def _row(ended: Ended) -> bytes:
     """The row of what ended, also of what has none in pages.jsonl."""
-    return failed_line(failed_as(ended, host_of(ended.url))) if ended.row is None else ended.row
+    return failed_line(failed_as(ended, host_in(ended.url))) if ended.row is None else ended.row

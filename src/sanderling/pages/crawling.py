@@ -18,6 +18,7 @@ from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.output import PAGES
 from sanderling.pages.report import report_crawl
+from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import End
@@ -49,6 +50,8 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     hosts: HostPatterns | None = None,
     keep: Keep | None = None,
     render: Iterable[str] = (),
+    every: str | None = None,
+    visits: int | None = None,
     hand_over: HandOver[bytes] | None = None,
 ) -> CrawlResult:
     """Crawl all of each host from these addresses on, into a folder, with a row for each page.
@@ -56,22 +59,28 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     Whoever is cancelled or killed loses nothing: called again, it goes on where it was, and, once all is done, fetches
     what has changed since. With `keep`, pages are kept as they came, too: in files or in a WARC. All rows also go to
     `hand_over`, before the folder takes note of them, such as those of `hand_to_events`. `hosts` is what is set for
-    some, by pattern: `{"*.example.org": HostSettings(...)}`. `render` is as that of the command. Raises ValueError for
-    what is no address, FolderError if the folder is not to be had, LoginError if we are not let in, RenderError if
-    there is no browser.
+    some, by pattern: `{"*.example.org": HostSettings(...)}`. `render` is as that of the command. With `every`, as
+    "auto", "1d" or "6h-14d", it does not end: each page is visited again when it is due, `visits` a day at most; cancel
+    it. Raises ValueError for what is no address, FolderError if the folder is not to be had, LoginError if we are not
+    let in, RenderError if there is no browser.
     """
     clock, path = SystemClock(), Path(folder)
     plan = CrawlPlan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth, keep)
     if not plan.seeds:
         raise ValueError("no addresses; expected one to begin with")
+    if every is None and visits is not None:
+        raise ValueError("visits are a day's second visits: expected every, too")
+    if every is not None and max_pages is not None:
+        raise ValueError("every goes on without end, expected no max_pages")
+    again = None if every is None else VisitRules.parse(every, visits)
     hosts = hosts or {}
     limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps), caps=caps_of(hosts)))
     asking = http_rules(rps, contact, MOST_RAW, MOST_DECODED, host_table(hosts))
     transport = make_transport(asking, limiter, BODIES, private=private)
     if (rendering := RenderRules.of(render)) is not None:
         transport = replace(transport, renderer=make_renderer(rendering, clock))
-    rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages, hosts=hosts)
-    held = CrawlFolder.open(path, plan, resume=False, wall=clock.wall())
+    rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages, hosts=hosts, visits=again)
+    held = CrawlFolder.open(path, plan, resume=False, wall=clock.wall(), visits=again)
 
     def make(executor: Executor) -> Crawl:
         return Crawl(held, transport, executor, rules=rules, clock=clock, hand_over=hand_over)

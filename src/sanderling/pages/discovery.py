@@ -6,11 +6,10 @@ from typing import NamedTuple, TypeVar
 
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import MOST_HOPS, location_of
-from sanderling.ids import host_of
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.sitemaps import Sitemap, is_sitemap
-from sanderling.pages.urls import CrawlScope, UrlError, normalise, trap
+from sanderling.pages.urls import CrawlScope, UrlError, host_in, normalise, trap
 from sanderling.stores.frontier_rows import FoundUrl, QueuedUrl
 from sanderling.task import Reply
 
@@ -70,15 +69,20 @@ class LinkDiscovery:
         for link in links:
             if deepest and "sitemap" not in link:
                 continue
-            try:
-                url = normalise(link, page)
-            except UrlError:
-                continue
-            host = host_of(url)
-            if self.scope.allows(host) and trap(url) is None and (not deepest or is_sitemap(url)):
+            if (url := self._belongs(link, page)) is not None and (not deepest or is_sitemap(url)):
                 followed.append(url)
-                self.offer(url, host, min(depth + 1, self.scope.depth))
+                self.offer(url, host_in(url), min(depth + 1, self.scope.depth))
         return followed
+
+    def _belongs(self, link: str, page: str) -> str | None:
+        """The URL of a link, if it belongs to the crawl; what was offered does, and most links of a page were."""
+        if link in self._recent or link in self._older:
+            return link
+        try:
+            url = normalise(link, page)
+        except UrlError:
+            return None
+        return url if self.scope.allows(host_in(url)) and trap(url) is None else None
 
     def announce(self, sitemaps: Iterable[str], page: str, nested: int = 0) -> None:
         """Offer sitemaps that robots.txt or another sitemap names as such."""
@@ -106,7 +110,7 @@ class LinkDiscovery:
             return Outcome(Code.REDIRECT_LOOP, reply.status, f"{hops} redirects and no end in sight")
         if await self._leads_to(target, queued.url):
             return Outcome(Code.REDIRECT_LOOP, reply.status, f"leads back here by {target}"[:200])
-        host = host_of(target)
+        host = host_in(target)
         if queued.depth == 0 and not self.scope.allows(host):
             # Who asks for example.org means www.example.org too, if that is where it lives.
             self.scope = self.scope.with_host(host)
@@ -116,7 +120,7 @@ class LinkDiscovery:
     def move(self, queued: QueuedUrl, moved: MovedUrl) -> None:
         """Offer the target of a redirect, a URL of its own, unless it leads out of the crawl."""
         _count(self._moves, queued.url, moved.target)
-        host = host_of(moved.target)
+        host = host_in(moved.target)
         if self.scope.allows(host):
             _count(self._hops, moved.target, self._hops.get(queued.url, 0) + 1)
             if queued.url in self._nested:

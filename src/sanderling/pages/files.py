@@ -21,7 +21,7 @@ from sanderling.crawls.kept import suffix_of
 from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.stores.durable import plainly, sync_data, write_new
 from sanderling.stores.frontier_rows import BodyFile
-from sanderling.task import Headers, Reply
+from sanderling.task import Headers, Reply, first_header
 
 FOLDER = "partial"
 LARGE = 4 * 2**20  # bytes from which on a file goes to disk as it comes, and after which it is made durable again
@@ -131,10 +131,10 @@ class FileDownload:
             if status == 416:  # there is no such rest
                 self._discard()
             return None
+        if kind_of(first_header(headers, "content-type"), b"") is not ContentKind.OTHER:
+            return None
         fields = {name.lower(): value for name, value in reversed(headers)}
         self._media = fields.get("content-type", "").partition(";")[0].strip().lower()
-        if kind_of(fields.get("content-type"), b"") is not ContentKind.OTHER:
-            return None
         length = fields.get("content-length", "")
         start = 0 if status == 200 else self._start(fields.get("content-range", ""), fields.get("etag", ""))
         size = start + int(length) if length.isascii() and length.isdigit() else None
@@ -244,7 +244,7 @@ class FileDownload:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-        self._downloads.note(self._url, None)
+            self._downloads.note(self._url, None)
 
     def __enter__(self) -> Self:
         return self

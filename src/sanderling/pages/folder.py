@@ -15,7 +15,6 @@ import msgspec
 from sanderling.crawls.archive import PageArchive, write_index
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.crawls.kept import Keep
-from sanderling.ids import host_of
 from sanderling.outcome import Code
 from sanderling.pages import earlier, forget, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
@@ -23,6 +22,7 @@ from sanderling.pages.forget import ForgottenUrls
 from sanderling.pages.output import PAGES, PageRows, whole_rows
 from sanderling.pages.revisits import VisitRules
 from sanderling.pages.sitemaps import is_sitemap
+from sanderling.pages.urls import host_in
 from sanderling.pages.visiting import Visiting
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
 from sanderling.stores.forgotten import Forgotten
@@ -115,7 +115,7 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
             if each.end is End.UNCHANGED:
                 depth = min(each.depth + 1, self.plan.depth)
                 links = self.ledger.remembered_links(each.url)
-                found_again = ((link, host_of(link)) for link in links)
+                found_again = ((link, host_in(link)) for link in links)
                 follow.extend(
                     FoundUrl(link, host, depth)
                     for link, host in found_again
@@ -202,9 +202,9 @@ def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: floa
 def _without_forgotten(path: Path, plan: CrawlPlan | None) -> CrawlPlan | None:
     """The plan without what the folder has forgotten. Raises FolderError if nothing is left of it."""
     forgotten = ForgottenUrls(Forgotten.of(path))
-    if plan is None or not any(forgotten.has(seed, host_of(seed)) for seed in plan.seeds):
+    if plan is None or not any(forgotten.has(seed, host_in(seed)) for seed in plan.seeds):
         return plan
-    seeds = tuple(seed for seed in plan.seeds if not forgotten.has(seed, host_of(seed)))
+    seeds = tuple(seed for seed in plan.seeds if not forgotten.has(seed, host_in(seed)))
     if not seeds:
         raise FolderError(f"{path} has forgotten all that this crawl begins with: it is not asked for again")
     return msgspec.structs.replace(plan, seeds=seeds)

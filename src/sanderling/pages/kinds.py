@@ -2,6 +2,7 @@
 
 import re
 from enum import Enum
+from functools import lru_cache
 
 
 class ContentKind(Enum):
@@ -40,12 +41,9 @@ _SNIFFED = 512
 
 def kind_of(content_type: str | None, body: bytes) -> ContentKind:
     """What `body` is: by its media type, unless there is none or the first bytes say that it is wrong."""
-    found = _MEDIA_TYPE.match(content_type or "")
-    media = found[1].lower() if found else ""
-    start = body[:_SNIFFED]
-    if not media or media in _UNKNOWN_TYPES:
+    declared, start = _declared(content_type or ""), body[:_SNIFFED]
+    if declared is None:
         return _sniffed(start)
-    declared = _kind_of_media(media)
     if declared is ContentKind.OTHER or start.startswith(_BINARY):
         return ContentKind.OTHER
     # Errors come as HTML from JSON endpoints, and JSON as text/html from servers nobody configured. Plain text stays
@@ -55,6 +53,15 @@ def kind_of(content_type: str | None, body: bytes) -> ContentKind:
     if declared is ContentKind.HTML and _JSON_START.match(start):
         return ContentKind.JSON
     return declared
+
+
+# There are few that servers say, and each is said again and again.
+@lru_cache(maxsize=256)
+def _declared(content_type: str) -> ContentKind | None:
+    """What a server says that it is; None if it does not know."""
+    found = _MEDIA_TYPE.match(content_type)
+    media = found[1].lower() if found else ""
+    return None if not media or media in _UNKNOWN_TYPES else _kind_of_media(media)
 
 
 def _kind_of_media(media: str) -> ContentKind:

@@ -25,19 +25,19 @@ DEEPEST = 128
 LONGEST_ATTRIBUTES = 16_384
 
 _S = r"\t\n\f\r "
-_ATTRIBUTES = (
+ATTRIBUTES = (
     rf"(?:[{_S}/]++|[^{_S}/>][^{_S}/>=]*+"
     rf"(?:[{_S}]*+=[{_S}]*+(?:\"[^\"]*+\"?|'[^']*+'?|[^{_S}>\"'][^{_S}>]*+|(?=>)))?+)*+"
 )
 # What is inside these is not markup, and none of it is text to read.
 _RAW = "|".join(
-    rf"(?i:{name})(?=[{_S}/>]){_ATTRIBUTES}>[^<]*+(?:<(?!/(?i:{name})[{_S}/>])[^<]*+)*+(?:</[^>]*+>?)?"
+    rf"(?i:{name})(?=[{_S}/>]){ATTRIBUTES}>[^<]*+(?:<(?!/(?i:{name})[{_S}/>])[^<]*+)*+(?:</[^>]*+>?)?"
     for name in ("script", "style", "textarea", "xmp", "noembed", "noframes")
 )
 # Every alternative ends at the latest with the page, so no start is tried twice. Groups: opened, attributes, closed.
 TAG = re.compile(
     rf"<(?:{_RAW}"
-    rf"|([a-zA-Z][^{_S}/>]*+)({_ATTRIBUTES})>?"
+    rf"|([a-zA-Z][^{_S}/>]*+)({ATTRIBUTES})>?"
     rf"|/([a-zA-Z][^{_S}/>]*+)[^>]*+>?"
     r"|!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?)"
     r"|[!?/][^>]*+>?)"
@@ -90,7 +90,12 @@ _TRAITS = {
     name: (CLOSES.get(name), name in _ARRANGED, name in _CHILDLESS) for name in {*CLOSES, *_ARRANGED, *_CHILDLESS}
 }
 # What a closing tag does not reach past: cells stay in their table, blocks in their cell, and all else in its block.
-_WALLS = dict.fromkeys(BLOCKS, _FENCES) | dict.fromkeys(_PARTS[0] | _FENCES, names("table")) | {"table": names("")}
+_WALLS = (
+    dict.fromkeys(BLOCKS, _FENCES - {"button"})
+    | {"p": _FENCES}
+    | dict.fromkeys(_PARTS[0] | _FENCES, names("table"))
+    | {"table": names("")}
+)
 
 # A text, an opening tag with its attributes unread, or `/` and the name of what closes.
 Event = str | tuple[str, str]

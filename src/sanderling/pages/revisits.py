@@ -17,9 +17,12 @@ share of pages that are up to date would buy little more of that, and give up wh
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-DAY = 86_400.0
+from sanderling.words import parse_age
+
+MINUTE, DAY = 60.0, 86_400.0
+LONGEST = 10_000 * DAY  # between two visits
 # Bisections of a number: halved so often it is as exact as a float.
 STEPS = 60
 # After so long, half of what was learned is forgotten: sites are redesigned, and people begin or cease to write.
@@ -92,6 +95,20 @@ class VisitRules:
             raise ValueError(f"intervals from {self.shortest} to {self.longest} seconds, expected the shorter first")
         if self.a_day is not None and not self.a_day > 0:
             raise ValueError(f"{self.a_day} visits a day, expected more than none")
+
+    @classmethod
+    def parse(cls, every: str, a_day: float | None = None) -> Self:
+        """As people write it: auto, 1d, or 6h-14d. Raises ValueError."""
+        if every == "auto":
+            return cls(a_day=a_day)
+        shortest, _, longest = every.partition("-")
+        low, high = parse_age(shortest), parse_age(longest or shortest)
+        if low is None or high is None or not MINUTE <= low <= high <= LONGEST:
+            raise ValueError(
+                f"every is {every[:40]!r}, expected auto, an age such as 30m, 12h or 7d, or two of them, the shorter "
+                f"first, as 1h-30d; from {MINUTE:.0f}s to {LONGEST / DAY:.0f}d"
+            )
+        return cls(low, high, a_day)
 
     def budget(self, pages: int) -> float:
         """Visits a day to so many pages; where all are visited equally often, whatever that takes."""

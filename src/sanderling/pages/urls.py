@@ -67,13 +67,16 @@ _FOLLOWER = re.compile(_FOLLOWS_VISITOR)
 
 # URLs that are spelled as they should be, which most links are; what these do not match may still be. Possessive
 # throughout, so that a long URL is read once and never again. An escape here is in upper case and of an octet that
-# needs one. Segments that begin with a dot, session ids in the path, ports, addresses and punycode take the long way.
+# needs one. Segments that begin with a dot, session ids in the path, IPv6 and punycode take the long way.
 _ESCAPE = "%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF])"
 _SEGMENT = rf"(?!\.)[A-Za-z0-9._~!$&'()*+,=:@-]*+(?:(?!%27){_ESCAPE}[A-Za-z0-9._~!$&'()*+,=:@-]*+)*+"
 _NAME = r"(?!\.)[A-Za-z0-9._~!$&'()*+,=@-]++"  # without a colon, which would make it a scheme
 _PARAMETER = rf"(?!{_FOLLOWS_VISITOR})[A-Za-z0-9._~!$()*+,;=:@/?-]*+(?:{_ESCAPE}[A-Za-z0-9._~!$()*+,;=:@/?-]*+)*+"
 _QUERY = rf"(?:\?(?!\Z){_PARAMETER}(?:&{_PARAMETER})*+)?+"
-_HOST = r"(?=[^/]{1,253}/)(?:(?!xn--)[a-z0-9_-]{1,63}+\.)*+(?!xn--)[a-z][a-z0-9_-]{0,62}+"
+_DOMAIN = r"(?=[^/]{1,253}/)(?:(?!xn--)[a-z0-9_-]{1,63}+\.)*+(?!xn--)[a-z][a-z0-9_-]{0,62}+"
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_PORT = "(?::(?!(?:80|443)/)(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?+"
+_HOST = rf"(?:{_DOMAIN}|{_OCTET}(?:\.{_OCTET}){{3}}+){_PORT}"
 _SPELLED_URL = re.compile(rf"https?://{_HOST}(?:/{_SEGMENT})++{_QUERY}").fullmatch
 _SPELLED_LINK = re.compile(rf"(?:(/)(?!/){_SEGMENT}|{_NAME}(?=[/?]|\Z))(?:/{_SEGMENT})*+{_QUERY}").fullmatch
 
@@ -96,6 +99,11 @@ def normalise(url: str, base: str | None = None, most: int = LONGEST) -> str:
 def origin_of(url: str) -> str:
     """Scheme and host of `url`, which is normal: what has a robots.txt to itself."""
     return "/".join(url.split("/", 3)[:3])
+
+
+def host_in(url: str) -> str:
+    """The host of `url`, which is normal, as `sanderling.ids` spells it."""
+    return url.split("/", 3)[2]
 
 
 def escape(text: str) -> str:
@@ -150,7 +158,7 @@ class CrawlScope:
     @classmethod
     def of(cls, seeds: Sequence[str], allow: Sequence[str], depth: int) -> Self:
         """The hosts of `seeds`, which are URLs, and those that `allow` names. Raises UrlError."""
-        begins = {ids.host_of(normalise(seed)) for seed in seeds}
+        begins = {host_in(normalise(seed)) for seed in seeds}
         return cls(frozenset(begins.union(*map(_allowed, allow))), depth)
 
     def allows(self, host: str) -> bool:

@@ -26,7 +26,6 @@ from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
-from sanderling.cli.times import read_age
 from sanderling.clock import Clock, SystemClock
 from sanderling.crawls.kept import Keep
 from sanderling.crawls.run import http_rules
@@ -146,13 +145,10 @@ class VisitFlags:
             return None
         if max_pages is not None:
             raise CommandError("--every goes on without end: it cannot be had with --max-pages", code=2)
-        if self.every == "auto":
-            return VisitRules(a_day=self.visits)
-        shortest, _, longest = self.every.partition("-")
-        ages = read_age("--every", shortest), read_age("--every", longest or shortest)
-        if ages[0] > ages[1]:
-            raise CommandError(f"--every is {self.every!r}, expected the shorter interval first, as 1h-30d", code=2)
-        return VisitRules(*ages, self.visits)
+        try:
+            return VisitRules.parse(self.every, self.visits)
+        except ValueError as error:
+            raise CommandError(f"--{error}", code=2) from None
 
 
 ONCE = VisitFlags()
