@@ -51,7 +51,7 @@ def number_job(bad: set[int], reader: Callable[[JobReply], Any] = brought) -> Jo
     return job
 
 
-PAGES = {"/1": {}, "/2": {}, "/3": {}}
+PAGES: dict[str, Any] = {"/1": {}, "/2": {}, "/3": {}}
 
 
 @pytest.mark.parametrize("reader", READERS)
