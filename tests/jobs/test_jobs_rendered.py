@@ -163,7 +163,7 @@ def port() -> Iterator[int]:
         thread.join()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_chromium_renders_pages_of_a_job_and_may_be_killed_meanwhile(
     tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
