@@ -280,6 +280,8 @@ NAMES = (
     "id",
     "href",
     "src",
+    "data-src",
+    "data-original",
     "rel",
     "role",
     "style",

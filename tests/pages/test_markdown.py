@@ -72,6 +72,8 @@ WRITTEN = {
     '<img src="/i" alt="a *b*">': "![a \\*b\\*](https://e.example/i)",
     '<img src="data:x" alt="a"><img src="/i">': "a![](https://e.example/i)",
     '<img src="data:x" data-src="/late">': "![](https://e.example/late)",
+    '<img src="data:x" data-lazy-src="/late">': "![](https://e.example/late)",
+    '<img src="/grey" data-src="" data-original="/late">': "![](https://e.example/late)",
     "<code>a  b</code>": "`a b`",
     "<code>a`b``c</code>": "```a`b``c```",
     "<code>`</code>": "`` ` ``",

@@ -13,6 +13,7 @@ from sanderling.cli.report_words import line
 from sanderling.cli.repos import progress as repos_progress
 from sanderling.cli.sequence.place import SequenceFolder, known_state
 from sanderling.jobs.files import FRONTIER
+from sanderling.outcome import Code
 from sanderling.pages.earlier import LEDGER
 from sanderling.sequence.report import explain_missed
 from sanderling.stores import frontier_file, frontier_reading
@@ -23,6 +24,7 @@ NOT_ASKED = {
     "refused": "by robots.txt",
     "left": "because of --max-pages",
     "left_out": "as --leave-out says, or of hosts that are out of scope",
+    "cut_off": "by budgets: `sanderling pages failed --cut-off` lists them",
 }
 
 
@@ -53,6 +55,7 @@ def _frontier(folder: Path, file: str) -> dict[str, Any]:
         "records": meta.records,
         "requests": meta.requests,
         "counts": counts,
+        "cut_off": tally.get((End.LEFT_OUT, Code.CANCELLED), 0),
         "failed_by": dict(failed.most_common()),
         "set_aside": sum(each.waiting for each in aside),
         "set_aside_by": by_reason(aside),
@@ -73,9 +76,10 @@ def _ended(kept: dict[str, Any]) -> Iterator[str]:
         yield line("failed", f"{counts['failed']:,}: {reasons(kept['failed_by'])}")
     if kept["failed_by_fault"]:
         yield line("", ", ".join(f"{number:,} {FAULTS[fault]}" for fault, number in kept["failed_by_fault"].items()))
+    asked = counts | {"left_out": counts["left_out"] - kept["cut_off"], "cut_off": kept["cut_off"]}
     for end, why in NOT_ASKED.items():
-        if counts[end]:
-            yield line(end.replace("_", " "), f"{counts[end]:,} {why}")
+        if asked[end]:
+            yield line(end.replace("_", " "), f"{asked[end]:,} {why}")
 
 
 def _left(kept: dict[str, Any]) -> str:

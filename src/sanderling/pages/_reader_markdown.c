@@ -1187,9 +1187,10 @@ open_link(Writer *writer, Slice raw)
 static void
 write_image(Writer *writer, Slice raw)
 {
-    Slice source = value_of(writer, raw, "data-src", &writer->scratch); /* of pages that load images late */
-    if (!source.n) {
-        source = value_of(writer, raw, "src", &writer->scratch);
+    static const char *const sources[] = {"data-src", "data-lazy-src", "data-original", "src"};
+    Slice source = {"", 0};
+    for (int each = 0; each < 4 && !source.n; each++) {
+        source = value_of(writer, raw, sources[each], &writer->scratch);
     }
     resolve(writer, source);
     Buffer words = {0};

@@ -17,7 +17,8 @@ from sanderling.engine.writer import Writer, WriterRules
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.transport import Transport
-from sanderling.pages.budgets import TrapBudgets
+from sanderling.outcome import Code
+from sanderling.pages.budgets import TrapBudgets, budgets_of
 from sanderling.pages.discovery import LinkDiscovery
 from sanderling.pages.files import FileDownloads
 from sanderling.pages.folder import CrawlFolder, FolderState
@@ -91,9 +92,9 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
             for url in self.folder.plan.seeds:
                 self._discovery.offer(url, host_in(url), 0)
         if self.rules.leave_out is not None:
-            self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT).values())
+            self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT, Code.REFUSED).values())
         source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
-        source.budgets = TrapBudgets(self.rules, ledger.fetched() if self.rules.has_budgets else {})
+        self._set_budgets()
         ledger.clear_aside()
         first = ledger.waiting_hosts(FIRST_DUE, source.most_hosts, inf)
         source.waiting = ledger.counts()[End.WAITING] - sum(each.waiting for each in first)
@@ -111,6 +112,23 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         # Whoever visits pages goes on until somebody stops it.
         ended = not self.engine.stopped or (self._visiting is not None and not self.waiting)
         return (left or ended) and not unasked
+
+    def _set_budgets(self) -> None:
+        """Take up the budgets. What a larger one lets through waits again, and what is asked for all the same."""
+        ledger, source, rules = self.folder.ledger, self.source, self.rules
+        bounds = budgets_of(rules)
+        raised = [name for name, bound in bounds.items() if bound > ledger.budgets.get(name, 0.0)]
+        if rules.retry_cut:
+            source.exempt, raised = ledger.meta.last_id, []
+        fetched = ledger.fetched() if rules.has_budgets else {}
+        number = ledger.by_code().get((End.LEFT_OUT, Code.CANCELLED), 0)
+        again = ledger.reopen_at(raised) if number else 0
+        source.budgets = TrapBudgets(rules, fetched, ledger.cut_off() if number > again else ())
+        if rules.retry_cut:
+            again = ledger.reopen_at(bounds)
+        source.cut_off = number - again
+        self.counts[End.LEFT_OUT] -= again
+        ledger.note_budgets(bounds)
 
     def _beside(self) -> tuple[Coroutine[Any, Any, None], ...]:
         return () if self._visiting is None else (self._visit(self._visiting),)

@@ -1,7 +1,8 @@
 """What links and redirects lead to: offered to the frontier, as far as it belongs to the crawl."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from sanderling.executor import Executor
@@ -57,6 +58,14 @@ class LinkDiscovery:
             return
         self._find(FoundUrl(url, host, depth))
 
+    def unfound(self, links: Iterable[str], page: str) -> Iterator[str]:
+        """Those links that were not found lately."""
+        for link in links:
+            with suppress(UrlError):
+                url = normalise(link, page)
+                if url not in self._recent and url not in self._older:
+                    yield url
+
     def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:
         """Offer the links of a page that belong to the crawl; which those are.
 
@@ -69,15 +78,17 @@ class LinkDiscovery:
         for link in links:
             if deepest and "sitemap" not in link:
                 continue
-            if (url := self._belongs(link, page)) is not None and (not deepest or is_sitemap(url)):
-                followed.append(url)
+            known = link in self._recent or link in self._older  # as most are: what was offered belongs to the crawl
+            url = link if known else self._belongs(link, page)
+            if url is None or (deepest and not is_sitemap(url)):
+                continue
+            followed.append(url)
+            if not known:
                 self.offer(url, host_in(url), min(depth + 1, self.scope.depth))
         return followed
 
     def _belongs(self, link: str, page: str) -> str | None:
-        """The URL of a link, if it belongs to the crawl; what was offered does, and most links of a page were."""
-        if link in self._recent or link in self._older:
-            return link
+        """The URL of a link, if it belongs to the crawl."""
         try:
             url = normalise(link, page)
         except UrlError:

@@ -1,7 +1,8 @@
 """What waits for each host, and whether its robots.txt is known."""
 
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sanderling.engine.backlog import BacklogHost, Q
 from sanderling.engine.rules import EngineRules
@@ -35,8 +36,6 @@ class RobotsHost(BacklogHost[Q]):
     learning: bool = False  # whether its robots.txt is being asked for: nothing else is meanwhile
     heeded: tuple[str, ...] = ()  # schemes whose robots.txt was taken notice of: its delay, and its sitemaps
     shut: dict[str, Shut] | None = None  # by origin
-    texts: dict[tuple[int, str], int] | None = None  # pages, by text and shape of address; the last that came
-    cut: set[str] | None = None  # shapes of addresses at which one text came too often
     forbidden: Outcome | None = None  # why our own guard lets nothing be asked there
 
     def shut_out(self, origin: str, now: float, rules: EngineRules) -> bool:
@@ -71,3 +70,6 @@ class RobotsHost(BacklogHost[Q]):
 @dataclass(slots=True, eq=False)
 class PageHost(RobotsHost[QueuedUrl]):
     """What waits for one host of a crawl of pages."""
+
+    domain: str = ""  # that somebody has registered, once it was asked for
+    texts: OrderedDict[str, Any] | None = None  # how much of what it gives is new: `pages/budgets.py`

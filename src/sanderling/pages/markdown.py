@@ -21,6 +21,8 @@ _MARKS = {
     **dict.fromkeys(("del", "s", "strike"), DELETED),
 }
 _CODE = names("code kbd samp tt")
+# Pages that load images late keep the true address elsewhere.
+_SOURCES = ("data-src", "data-lazy-src", "data-original", "src")
 
 
 @dataclass(slots=True)
@@ -79,8 +81,7 @@ class _Page:
     def show_image(self, raw: str) -> None:
         found = attributes(raw)
         alt = found.get("alt", "")
-        # Pages that load images late keep the true address elsewhere.
-        url = self.absolute(found.get("data-src") or found.get("src") or "")
+        url = self.absolute(next((found[name] for name in _SOURCES if found.get(name)), ""))
         if url:
             self.prose.image(alt, url)
         elif alt:

@@ -18,6 +18,7 @@ from sanderling.pages.extract import READ_RULES, ReadRules, extract
 from sanderling.pages.files import StoredFile
 from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.pages.robots import NOINDEX, directives
+from sanderling.pages.same_text import TextMark, mark_text
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End, Ended, QueuedUrl
@@ -80,16 +81,13 @@ class _Text(msgspec.Struct):
     text: str | None = None
 
 
-SHORT = 100  # characters of a text that is not compared with others
-
-
 class ReadPage(NamedTuple):
     """What became of a URL, and where it leads; if it is a sitemap, what that lists."""
 
     ended: Ended
     links: tuple[str, ...]
     sitemap: Sitemap | None
-    text: int | None = None  # by which its text is known again, in this process
+    text: TextMark | None = None  # by which its text is known again
 
 
 def respelled(queued: QueuedUrl, reply: Reply, *, itself: bool = False) -> str | None:
@@ -139,12 +137,7 @@ def read(
         ended = msgspec.structs.replace(ended, etag=None, modified=None)
         return ReadPage(ended, row.links, listed)
     body, links = _fill(row, reply, kind, rules)
-    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None, _text_key(row))
-
-
-def _text_key(row: PageRow) -> int | None:
-    """By what the text is known again; None if it is too short to tell pages apart, such as that of an empty shell."""
-    return hash(row.text) if row.text and len(row.text) >= SHORT else None
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None, mark_text(row.text, queued.url))
 
 
 def read_file(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, file: StoredFile) -> ReadPage:
@@ -185,7 +178,7 @@ def read_rendered(
     if rendered.screenshot is not None and kept:
         body = BodyFile.of(rendered.screenshot, ".png", f"{SCREENSHOTS}/{queued.id}.png")
         row.screenshot = body.path
-    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), row.links, None, _text_key(row))
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), row.links, None, mark_text(row.text, queued.url))
 
 
 def text_of(ended: Ended) -> str:

@@ -25,6 +25,7 @@ class PagesFacts(msgspec.Struct, frozen=True, kw_only=True):
     inflight: int  # requests
     bytes: int  # of documents that were read
     hosts: int
+    cut_off: int = 0  # of those that were left out, the URLs that a budget has
     crawl: int = 1  # the how-manieth of the folder
 
     @property
@@ -44,6 +45,7 @@ def report_crawl(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool
         inflight=crawl.inflight,
         bytes=crawl.bytes,
         hosts=crawl.folder.ledger.hosts_known,
+        cut_off=crawl.source.cut_off,
         crawl=crawl.folder.crawl,
     )
     hosts = partial(backlog_host, crawl.hosts)

@@ -20,8 +20,10 @@ class CrawlRules(EngineRules):
     files: FileRules = field(default_factory=FileRules)  # which documents and media are kept
     max_per_host: int | None = None  # pages; what is in flight then is still fetched
     max_per_domain: int | None = None  # the same of all hosts that somebody has registered with one name
-    # Addresses of a host that differ in digits and have one text, until those like them are cut off; 0: all may come.
+    # Pages with a known text at addresses of a host that differ in digits, until those like them are cut off, if few
+    # were new: `pages/budgets.py`. 0: all may come.
     max_same_text: int = 200
+    retry_cut: bool = False  # ask for what budgets have cut off
     leave_out: ExcludedUrls | None = None  # decides anew, if there is one, what an earlier run has left out
     visits: VisitRules | None = None  # pages are visited again, until somebody stops it
     reading: ReadRules = READ_RULES

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -42,6 +43,10 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         self._visited: set[int] = set()  # what is visited again, and was counted when it was new
         self.visiting = False  # whether pages are visited again, so that there is always more to come
         self.budgets = TrapBudgets(rules, {})
+        self.cut_off = 0  # URLs that a budget has left out, in this run and those before
+        self.exempt = (
+            0  # the last id that no budget counts for: what was cut off is asked for, and what it leads to not
+        )
 
     # What is next.
 
@@ -83,8 +88,11 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         """Why it is not to be asked for: somebody's wish, or a budget, which no first address counts against."""
         if self._rules.leave_out is not None and (why := self._rules.leave_out.why(queued.url, host.name)):
             return Outcome(Code.REFUSED, detail=f"left out: {why}"[:200])
-        new = queued.depth and queued.id not in self._visited
-        return self.budgets.spent(host, queued.url) if new else None
+        new = queued.depth and queued.id > self.exempt and queued.id not in self._visited
+        if not new or (spent := self.budgets.spent(host, queued.url)) is None:
+            return None
+        self.cut_off += 1
+        return spent
 
     # What became of it.
 
@@ -96,7 +104,7 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         elif isinstance(result, ReadPage | Ended):
             self.bytes += settled.size
             if work.id not in self._visited:
-                self.budgets.count(host, work.url, result.text if isinstance(result, ReadPage) else None)
+                self._count(host, work, result)
             self.add(host, result if isinstance(result, Ended) else self._follow(work, result))
         elif isinstance(result, MovedUrl):
             self._discovery.move(work, result)
@@ -105,6 +113,14 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         else:
             outcome = result if isinstance(result, Outcome) else settled.outcome
             self.end(host, work, outcome, End.FAILED, requests=host.failures(work.key) + 1)
+
+    def _count(self, host: PageHost, work: QueuedUrl, result: ReadPage | Ended) -> None:
+        """A page takes up some of the budgets."""
+        if isinstance(result, Ended):
+            self.budgets.count(host, work.url, None)
+        else:
+            leads_to = partial(self._discovery.unfound, result.links, work.url)
+            self.budgets.count(host, work.url, result.text, leads_to)
 
     def failed(
         self, host: PageHost, work: QueuedUrl | RobotsWork, outcome: Outcome, failures: int, due: float | None

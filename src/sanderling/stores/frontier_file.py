@@ -50,6 +50,7 @@ class FrontierMeta(msgspec.Struct, frozen=True):
     closed: bool = False  # the last run came to its end, so the files made from the ledger say what it says
     started: float = 0.0
     ended: float | None = None
+    budgets: str = "{}"  # JSON, for whoever wrote it: the bounds of the last run
     moved_hosts: str = "[]"  # JSON: hosts that the first URLs turned out to live at
     known: int = 0  # URLs in this file
     last_id: int = 0  # the highest that was given; the next is higher

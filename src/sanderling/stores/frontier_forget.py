@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from sanderling.ids import host_of
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import plainly
-from sanderling.stores.frontier import Frontier
+from sanderling.stores.frontier_reopen import ReopeningFrontier
 from sanderling.stores.frontier_rows import PAGES, End
 
 OF_ID = ("url", "failure", "again", "visit", "request")
 OF_KEY = ("moved", "remembered")
 
 
-class ForgettingFrontier(Frontier):
+class ForgettingFrontier(ReopeningFrontier):
     """A frontier that can forget. What is removed is overwritten in the file as well."""
 
     def forget(self, is_meant: Callable[[str, str], object], hosts: Callable[[str], object], **counted: int) -> int:

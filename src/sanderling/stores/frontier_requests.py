@@ -5,7 +5,7 @@ and what else is sent, as bytes that only the job understands.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -159,29 +159,6 @@ class RequestFrontier(ForgettingFrontier):
             self._db.execute(
                 "INSERT OR IGNORE INTO ranked SELECT host, ?, id FROM url WHERE id = ? AND end = 0", (LAST, queued.id)
             )
-
-    def reopen_at(self, hosts: Collection[str]) -> int:
-        """What was left out waits again if it leads to one of these hosts: the first word of its reason; how many."""
-        left_out = int(End.LEFT_OUT)
-        with self._transaction() as tally:
-            sql = "SELECT id, detail FROM failure WHERE id IN (SELECT id FROM url WHERE end = ?)"
-            ids = [(each,) for each, why in self._db.execute(sql, (left_out,)) if why.partition(" ")[0] in hosts]
-            codes = "SELECT url.host, name FROM code JOIN url ON code.id = url.code WHERE url.id = ?"
-            waiting = Counter[int]()
-            for each in ids:
-                ((host, code),) = self._db.execute(codes, each)
-                tally[End.LEFT_OUT, code] -= 1
-                waiting[host] += 1
-            frontier_file.shift_hosts(self._db, waiting, self.wall())
-            self._db.executemany("DELETE FROM failure WHERE id = ?", ids)
-            self._db.executemany("UPDATE url SET end = 0, code = 0 WHERE id = ?", ids)
-            self._db.executemany(
-                """INSERT INTO ranked SELECT url.host, request.priority, url.id
-                FROM url JOIN request ON request.id = url.id WHERE url.id = ? AND request.priority <> 0""",
-                ids,
-            )
-            tally[End.WAITING, ""] += len(ids)
-        return len(ids)
 
     def commit_requests(
         self,

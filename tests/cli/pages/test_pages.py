@@ -76,13 +76,20 @@ def test_what_a_budget_cut_off_is_counted_and_asked_for_by_resume(
             out = str(tmp_path / "out")
             monkeypatch.setenv("SANDERLING_PAGES_MAX_PER_HOST", "2")
             few = await here("pages", "crawl", server.url(), "--out", out, *QUICK)
-            (again,) = (each for each in commands(few.out) if "--resume" in each)
-            same = await here(*again)
+            listed, retry = (each for each in commands(few.out) if "--cut-off" in each)
+            status = json.loads((await here("status", out, "--json")).out)
+            cut = await here(*listed)
+            same = await here("pages", "crawl", "--resume", "--out", out, "--json", *QUICK)
+            asked = await here(*retry)
             monkeypatch.delenv("SANDERLING_PAGES_MAX_PER_HOST")
             all_of_it = await here("pages", "crawl", "--resume", "--out", out, "--json", *QUICK)
 
-        assert (few.code, same.code) == (0, 0)
-        assert "1 URL cut off by budgets, see failed.jsonl. With larger ones, go on with:" in few.out
+        assert (few.code, same.code, cut.code, asked.code) == (0, 0, 0, 0)
+        assert "1 URL cut off by budgets. List them, or ask for them all the same:" in few.out
+        assert status["kept"]["cut_off"] == 1
+        assert "max-per-host: 2 pages of" in cut.out
+        assert (json.loads(same.out)["fetched"], json.loads(same.out)["cut_off"]) == (2, 1)
+        assert "The crawl holds 3 pages now" in asked.out
         summary = json.loads(all_of_it.out)
         assert (summary["fetched"], summary["cut_off"], summary["left_out"]) == (4, 0, 0)
 

@@ -97,5 +97,6 @@ def test_what_budgets_cut_off_is_told_apart_from_what_was_left_out() -> None:
     said = told(left_out=7, cut_off=5)
 
     assert "2 URLs left out, as --leave-out says." in said
-    assert f"5 URLs cut off by budgets, see failed.jsonl. With larger ones, go on with:\n\n{RESUME}" in said
+    assert "5 URLs cut off by budgets. List them, or ask for them all the same:\n\n" in said
+    assert "    sanderling pages failed 'a crawl' --cut-off\n" in said
     assert "--leave-out" not in told(left_out=5, cut_off=5)

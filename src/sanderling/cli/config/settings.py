@@ -31,7 +31,7 @@ CALLS = frozenset(
 ONCE = frozenset(
     (
         *("all", "again", "did", "drain", "dry-run", "from", "force", "json", "limit", "now", "once"),
-        *("reason", "resume", "retry", "target", "try", "until-empty", "verify", "yes"),
+        *("cut-off", "reason", "resume", "retry", "target", "try", "until-empty", "verify", "yes"),
         *(f"polling.set.{key}" for key in ("for", "interval", "pause", "priority")),
         *(f"polling.targets.{key}" for key in ("due", "event", "gone", "kind", "live", "paused")),
         *(f"events.mode.{key}" for key in ("canary", "inline", "legacy", "new")),

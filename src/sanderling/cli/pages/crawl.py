@@ -38,7 +38,6 @@ from sanderling.fetch.render import Renderer, RenderError, RenderRules, make_ren
 from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
-from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.extract import READ_RULES, ReadRules
@@ -76,7 +75,7 @@ class PagesNetwork(Patient):
     """Pages at most of all hosts under one registered domain."""
 
     max_same_text: Annotated[int, SETTING, Parameter(validator=Number(gte=0))] = 200
-    """Addresses of a host that differ in digits and have one text, until those like them are cut off; 0: all."""
+    """Pages of known text at addresses that differ in digits, until these are cut off if few were new; 0: all."""
 
     render: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
     """Render pages in a browser: those with addresses like https://app.example/*, or auto: those empty without one."""
@@ -294,7 +293,6 @@ def crawl(  # noqa: PLR0913 - a flag each
     with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
         if resume:
             folder.ledger.reopen(End.LEFT)
-            folder.ledger.reopen(End.LEFT_OUT, Code.CANCELLED)  # what a budget cut off, which may be another now
         run_crawl(folder, transport, rules, flags, as_json=json)
 
 

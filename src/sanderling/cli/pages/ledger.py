@@ -5,6 +5,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from sanderling.cli.pages.crawl import USUAL, WHOLE, PagesFlags, PagesNetwork, P
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
 from sanderling.clock import SystemClock
 from sanderling.crawls.verify import CrawlProof
+from sanderling.outcome import Code
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.verify import verify
 from sanderling.redact import redact_url
@@ -61,6 +63,7 @@ def failed(  # noqa: PLR0913 - a flag each
     /,
     *,
     retry: Annotated[bool, Parameter(negative=(), help="Ask for them all once more.")] = False,
+    cut_off: Annotated[bool, Parameter(negative=(), help="What budgets cut off, and not what failed.")] = False,
     json: AsJson = False,
     network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
@@ -72,10 +75,14 @@ def failed(  # noqa: PLR0913 - a flag each
     check_crawl(folder)
     if retry:
         flags = PagesFlags(network=network, onward=onward, options=options, reading=reading)
-        _retry(folder, flags, as_json=json)
+        _retry(folder, flags, as_json=json, cut_off=cut_off)
     elif json:
-        for each in _failures(folder):
+        for each in _failures(folder, cut_off=cut_off):
             print(jsonlib.dumps(_described(each)))
+    elif cut_off:
+        go_on = again("pages failed", folder, "--cut-off", "--retry", network, onward)
+        for line in _grouped(folder, _failures(folder, cut_off=True), go_on, "cut off by budgets"):
+            print(line)
     else:
         for line in _grouped(folder, _failures(folder), again("pages failed", folder, "--retry", network, onward)):
             print(line)
@@ -83,26 +90,32 @@ def failed(  # noqa: PLR0913 - a flag each
             print(line)
 
 
-def _failures(folder: Path) -> Iterator[Failed]:
-    """What failed, read beside a crawl that may be running."""
+def _failures(folder: Path, *, cut_off: bool = False) -> Iterator[Failed]:
+    """What failed, or what budgets cut off, read beside a crawl that may be running."""
+    wanted = (End.LEFT_OUT, Code.CANCELLED) if cut_off else (End.FAILED, None)
     path = folder / LEDGER
     try:
         with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-            yield from (each for each in frontier_reading.failed(db) if each.end is End.FAILED)
+            yield from (each for each in frontier_reading.failed(db) if _is_so(each, *wanted))
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
 
 
-def _retry(folder: Path, flags: PagesFlags, *, as_json: bool) -> None:
+def _is_so(failed: Failed, end: End, code: str | None) -> bool:
+    return failed.end is end and code in (None, failed.code)
+
+
+def _retry(folder: Path, flags: PagesFlags, *, as_json: bool, cut_off: bool) -> None:
     network, onward = flags.network, flags.onward
-    if next(_failures(folder), None) is None and not as_json:
-        print(f"Nothing failed in {printable(str(folder))}.")
+    if next(_failures(folder, cut_off=cut_off), None) is None and not as_json:
+        print(f"Nothing {'was cut off by budgets' if cut_off else 'failed'} in {printable(str(folder))}.")
         for line in _not_asked(folder, again("pages crawl", "--resume", "--out", folder, network, onward)):
             print(line)
         return
-    transport, rules = network.transport(), flags.rules()
+    transport, rules = network.transport(), replace(flags.rules(), retry_cut=cut_off)
     with open_folder(folder, None, resume=True, clock=SystemClock()) as crawl:
-        crawl.ledger.reopen(End.FAILED)
+        if not cut_off:
+            crawl.ledger.reopen(End.FAILED)
         run_crawl(crawl, transport, rules, flags, as_json=as_json)
 
 
@@ -136,7 +149,7 @@ def _described(failed: Failed) -> dict[str, object]:
     return row
 
 
-def _grouped(folder: Path, failures: Iterable[Failed], retry: str) -> Iterator[str]:
+def _grouped(folder: Path, failures: Iterable[Failed], retry: str, what: str = "failed") -> Iterator[str]:
     """The failures by reason, the most frequent first, each with a few examples."""
     numbers: Counter[tuple[str, int, Fault]] = Counter()
     examples: dict[tuple[str, int, Fault], list[Failed]] = defaultdict(list)
@@ -146,9 +159,9 @@ def _grouped(folder: Path, failures: Iterable[Failed], retry: str) -> Iterator[s
         if len(examples[reason]) < EXAMPLES:
             examples[reason].append(each)
     if not numbers:
-        yield f"Nothing failed in {printable(str(folder))}."
+        yield f"Nothing {what} in {printable(str(folder))}."
         return
-    yield f"{count(numbers.total(), 'URL')} failed in {printable(str(folder))}."
+    yield f"{count(numbers.total(), 'URL')} {what} in {printable(str(folder))}."
     for reason, number in numbers.most_common():
         code, status, fault = reason
         yield ""

@@ -212,8 +212,8 @@ def _next(summary: PageSummary) -> Iterator[str]:
         yield f"{count(summary.left, 'URL')} left because of --max-pages. Ask for them as well with:"
         yield from _indented(summary.again)
     if summary.cut_off:
-        yield f"{count(summary.cut_off, 'URL')} cut off by budgets, see failed.jsonl. With larger ones, go on with:"
-        yield from _indented(summary.again)
+        yield f"{count(summary.cut_off, 'URL')} cut off by budgets. List them, or ask for them all the same:"
+        yield from _indented(f"sanderling pages failed {out} --cut-off", summary.retry + " --cut-off")
     if summary.failed:
         yield "What failed and why, and how to ask for it again:"
         yield from _indented(f"sanderling pages failed {out}", summary.retry)
