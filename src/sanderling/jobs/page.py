@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sanderling.jobs.elements import Element, Elements, HtmlElement, XmlElement, select_by_xpath, select_elements
+from sanderling.jobs.elements import Elements, HtmlElement, XmlElement, select_by_xpath, select_elements
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import LONGEST_URL, Request
 from sanderling.pages.charset import decode
-from sanderling.pages.extract import ExtractedPage, charset_in, extract
+from sanderling.pages.extract import TO_US, ExtractedPage, charset_in, extract
 from sanderling.pages.kinds import ContentKind, kind_of
+from sanderling.pages.robots import directives
 from sanderling.pages.urls import normalise
 from sanderling.task import Reply
 
@@ -67,9 +68,12 @@ class Page(JobReply):
         """Where the page leads: absolute, each once, in its order; none where it asks not to be followed."""
         return self._extracted.links
 
-    def follow(self, url: "str | Element", **arguments: Any) -> Request:  # noqa: ANN401 - the arguments of a request
+    def follow(self, url: str | HtmlElement | XmlElement, **arguments: Any) -> Request:  # noqa: ANN401 - the arguments of a request
         """A request for an address that the page names, or for that of a link in it. Raises ValueError."""
-        address = url if isinstance(url, str) else url.attributes.get("href") or url.attributes.get("src")
+        if not isinstance(url, str | HtmlElement | XmlElement):
+            hint = "; for all of a list there is follow_all(selector)" if isinstance(url, list) else ""
+            raise TypeError(f"follow is given {_kind(url)}, expected an address or a link of the page{hint}")
+        address = url if isinstance(url, str) else url.attr("href") or url.attr("src")
         if address is None:
             raise ValueError(f"{url!r} has no href and no src, expected a link")
         return Request(self.urljoin(address), **arguments)
@@ -79,11 +83,21 @@ class Page(JobReply):
         return normalise(url, self._base, LONGEST_URL)
 
     def follow_all(self, selector: str, **arguments: Any) -> list[Request]:  # noqa: ANN401 - the same
-        """Requests for all links that a CSS selector finds; what leads nowhere on the web is passed over."""
+        """Requests for all links that a CSS selector finds, as far as the page lets them be followed.
+
+        What leads nowhere on the web is passed over.
+        """
+        if not isinstance(selector, str):
+            raise TypeError(
+                f"follow_all is given {_kind(selector)}, expected a CSS selector, as in follow_all('a.next')"
+            )
         found = []
-        for value in self.css(selector).attrs("href"):
+        for link in self.css(selector) if self._may_be_followed else ():
+            value = None if isinstance(link, str) else link.attr("href")
+            if value is None or _OTHER_SCHEME.match(value) or "nofollow" in (link.attr("rel") or "").lower():
+                continue
             try:
-                found += [] if _OTHER_SCHEME.match(value) else [self.follow(value, **arguments)]
+                found.append(self.follow(value, **arguments))
             except ValueError:  # a link that no browser could follow
                 continue
         return found
@@ -109,7 +123,16 @@ class Page(JobReply):
     @cached_property
     def _extracted(self) -> ExtractedPage:
         content_type = self.header("Content-Type") or ""
-        return extract(self.body, content_type=content_type, url=self.url, language=self.header("Content-Language"))
+        spoken = self.header("Content-Language")
+        return extract(self.body, content_type=content_type, url=self.url, language=spoken, headers=self.headers)
+
+    @cached_property
+    def _may_be_followed(self) -> bool:
+        """Whether the page lets robots follow its links."""
+        metas = [each for each in self.css("meta[name][content]") if not isinstance(each, str)]
+        said = [each.attr("content") or "" for each in metas if (each.attr("name") or "").lower() in TO_US]
+        sent = [value for name, value in self.headers if name.lower() == "x-robots-tag"]
+        return directives([*said, *sent]).isdisjoint(("nofollow", "none"))
 
     @cached_property
     def _base(self) -> str:
@@ -123,3 +146,10 @@ class Page(JobReply):
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url} {len(self.body):,} bytes>"
+
+
+def _kind(given: object) -> str:
+    """What was given, in words."""
+    if given is None:
+        return "None: nothing was found"
+    return f"a list of {len(given)}" if isinstance(given, list) else f"{given!r:.60}"

@@ -44,7 +44,12 @@ class JobBudget:
     @property
     def is_full(self) -> bool:
         """Whether there are as many records as were wanted."""
-        return self.job.max_records is not None and self.records >= self.job.max_records
+        return reaches(self.records, self.job.max_records)
+
+
+def reaches(number: int, most: int | None) -> bool:
+    """Whether there are as many as may be, if there is a limit."""
+    return most is not None and number >= most
 
 
 def out_of_scope(host: str, hosts: Collection[str]) -> str:
@@ -72,8 +77,14 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
 
     def enough(self, inflight: int) -> bool:
         """Whether the budget is spent, once those in flight are answered."""
-        most = self.budget.job.max_requests
-        return self.budget.is_full or (most is not None and self.budget.requests + inflight >= most)
+        job = self.budget.job
+        asked, answered = self.budget.requests + inflight, self.answered + inflight
+        return self.budget.is_full or reaches(asked, job.max_requests) or reaches(answered, job.max_answers)
+
+    @property
+    def answered(self) -> int:
+        """Requests that were asked for and have their end, also from what was kept."""
+        return self.counts[End.FETCHED] + self.counts[End.FAILED]
 
     def check(self, host: JobHost, queued: QueuedRequest, now: float) -> QueuedRequest | RobotsWork | None:
         """The request if it may be sent; if not, it waits or has its end."""
