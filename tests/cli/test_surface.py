@@ -5,7 +5,7 @@ from cyclopts import App
 
 from sanderling.cli.config.settings import known
 
-COMMANDS, FLAGS, SETTINGS = 47, 308, 185
+COMMANDS, FLAGS, SETTINGS = 47, 309, 186
 
 # The names that every command has for these; another spelling would be another thing to learn.
 ONE_NAME = {

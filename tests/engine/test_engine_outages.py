@@ -12,7 +12,7 @@ from machines import PROBE_TIMEOUT, TIMEOUT, Machine, play
 from worlds import OUTAGES, Fault, Item, Plan, Rules, Spell, World, limits
 
 from sanderling.engine.rules import EngineRules
-from sanderling.limit import BreakerRules
+from sanderling.limit import BreakerRules, LimiterRules
 from sanderling.testing import run_virtual
 
 SICK, WELL = "sick.example", "well.example"
@@ -169,3 +169,18 @@ def test_a_restart_goes_on_probing(fault: Fault) -> None:
     assert max(gaps(world, START, START + 900.0)) <= longest
     assert rate(world, START + 960.0) >= 0.9 * RATE
     assert not [end for _, end in world.ends if not end.outcome.ok]
+
+
+@pytest.mark.parametrize("fault", [Fault.BUSY, Fault.AWAY])
+@pytest.mark.parametrize("items", [1, 3, 11, 40])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_host_that_refuses_all_but_what_it_gave_before_is_not_waited_for(fault: Fault, items: int, seed: int) -> None:
+    """It answers its front page whenever it is probed with that: so it is alive, and still nothing comes of it."""
+    rules = Rules(EngineRules(patience=60.0, longest_pace=300.0), limits=LimiterRules())
+    bad = [Item(SICK, f"i{n}", fault=fault, due=1.0) for n in range(items)]
+    world = World([Plan(SICK)], [Item(SICK, "home"), *bad], rules, seed)
+
+    play(world)
+
+    assert not world.wrong
+    assert world.clock_at_end <= 60.0 + 2 * EVERY

@@ -170,7 +170,7 @@ def test_a_finished_crawl_is_crawled_again_with_its_validators(path: Path) -> No
     with begin(path) as folder:
         folder.commit([], found(1))
         folder.commit([fetched(each, etag='"x"', links=(url(2),)) for each in wait(folder)], [])
-        folder.allow_moved("b.example")
+        folder.allow_moved("https://b.example/")
         folder.finish(2.0, complete=True, parquet_too=True)
     before = {each.name for each in path.iterdir()} - {"lock"}
 
@@ -277,8 +277,8 @@ def test_what_failed_or_was_left_can_be_resumed_when_all_is_finished(path: Path)
 
 def test_hosts_that_seeds_live_at_are_remembered(path: Path) -> None:
     with begin(path) as folder:
-        folder.allow_moved("www.a.example")
-        folder.allow_moved("www.a.example")
+        folder.allow_moved("https://www.a.example/")
+        folder.allow_moved("https://www.a.example/")
         folder.commit([], found(1))
 
     with begin(path) as folder:

@@ -12,13 +12,15 @@ from sanderling.cli.pages.summary import FAULTS, by_reason, reasons
 from sanderling.cli.report_words import line
 from sanderling.cli.repos import progress as repos_progress
 from sanderling.cli.sequence.place import SequenceFolder, known_state
+from sanderling.crawls.parts import folders_of
 from sanderling.jobs.files import FRONTIER
 from sanderling.outcome import Code
 from sanderling.pages.earlier import LEDGER
 from sanderling.sequence.report import explain_missed
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_rows import End
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import Aside, End, Fault
 
 NOT_ASKED = {
     "refused": "by robots.txt",
@@ -37,31 +39,42 @@ class OnDisk(NamedTuple):
 
 
 def _frontier(folder: Path, file: str) -> dict[str, Any]:
-    """What a frontier says of a crawl of pages, or of a job. Raises CommandError."""
-    path = folder / file
+    """What the frontier of a crawl of pages, or of a job, says; or those of all its parts. Raises CommandError."""
+    tally, again, faults, aside, metas = (
+        Counter[tuple[End, str]](),
+        Counter[str](),
+        Counter[Fault](),
+        list[Aside](),
+        list[FrontierMeta](),
+    )
     try:
-        with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-            db.execute("BEGIN")  # one state of the frontier, whatever a crawl does meanwhile
-            meta, tally = frontier_file.read_meta(db, path), frontier_reading.tally(db)
-            aside, blamed = frontier_reading.aside(db), frontier_reading.blamed(db)
+        for each in folders_of(folder):
+            with plainly(path := each / file), closing(frontier_file.connect_to_read(path)) as db:
+                db.execute("BEGIN")  # one state of the frontier, whatever a crawl does meanwhile
+                metas.append(frontier_file.read_meta(db, path))
+                tally.update(frontier_reading.tally(db))
+                aside += frontier_reading.aside(db)
+                blamed = frontier_reading.blamed(db)
+                again.update(blamed.again)
+                faults.update(blamed.failed)
     except FolderError as error:
         raise CommandError(str(error)) from None
     counts = {end.name.lower(): sum(each for (of, _), each in tally.items() if of is end) for end in End}
     failed = Counter({code: each for (end, code), each in tally.items() if end is End.FAILED})
     return {
-        "crawl": meta.crawl,
-        "finished": meta.finished,
+        "crawl": metas[0].crawl,
+        "finished": all(meta.finished for meta in metas),
         "known": sum(counts.values()),
-        "records": meta.records,
-        "requests": meta.requests,
+        "records": sum(meta.records for meta in metas),
+        "requests": sum(meta.requests for meta in metas),
         "counts": counts,
         "cut_off": tally.get((End.LEFT_OUT, Code.CANCELLED), 0),
         "failed_by": dict(failed.most_common()),
         "set_aside": sum(each.waiting for each in aside),
         "set_aside_by": by_reason(aside),
-        "again": sum(blamed.again.values()),
-        "again_by": blamed.again,
-        "failed_by_fault": blamed.failed,
+        "again": again.total(),
+        "again_by": dict(again),
+        "failed_by_fault": dict(faults),
     }
 
 

@@ -9,6 +9,8 @@ from sanderling.cli.polling.place import DATABASE
 from sanderling.cli.repos.progress import PROGRESS
 from sanderling.cli.sequence import place as sequence_place
 from sanderling.cli.sequence.place import ROWS, STATE
+from sanderling.crawls.parts import FILE as PARTS
+from sanderling.crawls.parts import part_folder
 from sanderling.events.outbox import QUEUE
 from sanderling.jobs.files import FRONTIER
 from sanderling.pages.earlier import LEDGER
@@ -49,8 +51,9 @@ def find_folder(folder: Path) -> Path:
 
 def system_of(folder: Path) -> str:
     """The system that keeps what it has in a folder; empty if none does."""
+    first = part_folder(folder, 0) if (folder / PARTS).is_file() else folder
     for system, files in MARKS.items():
-        if any((folder / file).is_file() for file in files):
+        if any((first / file).is_file() for file in files):
             return system
     found = HouseReader(folder.absolute().parent).system(folder.absolute())
     if found is not None and found.process is not None:

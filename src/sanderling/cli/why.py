@@ -16,6 +16,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.repos.progress import PROGRESS, describe, when_host_due
 from sanderling.clock import SystemClock
+from sanderling.crawls.parts import folders_of, part_of
 from sanderling.engine.host_report import view_of
 from sanderling.jobs.files import FRONTIER
 from sanderling.limit import explain
@@ -184,9 +185,12 @@ def _unknown(name: str, reports: list[AnyReport]) -> str:
 
 def waits_in(folder: Path, host: str) -> HostWaits:
     """Why what waits for the host waits, as the ledger says; nothing if that cannot be read."""
-    path = folder / (LEDGER if (folder / LEDGER).exists() else FRONTIER)
-    with suppress(FolderError), plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-        return frontier_reading.waits_of(db, host)
+    with suppress(FolderError):
+        parts = folders_of(folder)
+        own = parts[part_of(host, len(parts))]
+        path = own / (LEDGER if (own / LEDGER).exists() else FRONTIER)
+        with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
+            return frontier_reading.waits_of(db, host)
     return HostWaits(None, {})
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from sanderling.crawls.exchange import PartExchange
 from sanderling.crawls.kept import KeptReplies, KeptReply
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
@@ -20,6 +21,16 @@ L = TypeVar("L", bound=Frontier)
 P = TypeVar("P")
 
 
+class Checkpoint(NamedTuple):
+    """How far a run has come, at the instant that a batch is cut."""
+
+    requests: int | None = None  # sent in all runs, where that is counted
+    positions: Mapping[str, int] | None = None  # how far what other parts sent is read, where there are others
+
+
+AT_START = Checkpoint()
+
+
 class LedgerFolder(Generic[L]):
     """A folder that one run holds alone, from its opening to the end of its `with` block."""
 
@@ -30,6 +41,7 @@ class LedgerFolder(Generic[L]):
         self.path = path
         self.ledger = ledger
         self._lock = lock
+        self.others: PartExchange | None = None
         if ledger.meta.closed:
             ledger.note(closed=False, finished=False)
 
@@ -51,18 +63,18 @@ class LedgerFolder(Generic[L]):
         found: Sequence[Any],
         again: Sequence[RetryUrl] = (),
         notes: Sequence[HostNote] = (),
-        requests: int | None = None,
+        checkpoint: Checkpoint = AT_START,
         kept: Sequence[KeptReply] = (),
     ) -> Mapping[Any, int]:
-        """Keep what became of some items, what was found and some answers, all or nothing; how many new ones wait.
-
-        `requests` is how many were sent in all runs, where that is counted.
-        """
+        """Keep what became of some items, what was found and some answers, all or nothing; how many new ones wait."""
+        positions = checkpoint.positions
         with plainly(self.path):
             try:
+                if positions is not None:
+                    self.ledger.inbox = msgspec.json.encode(positions).decode()
                 if self.kept is not None:
                     self.ledger.kept = self.kept.write(kept)
-                new = self.write(ended, found, again, requests)
+                new = self.write(ended, found, again, checkpoint.requests)
             except BaseException:
                 self.rows.cut(self.ledger.meta.watermark)
                 if self.kept is not None:
@@ -70,7 +82,23 @@ class LedgerFolder(Generic[L]):
                     self.ledger.kept = self.ledger.meta.kept
                 raise
             self.ledger.note_hosts(notes)
+        if self.others is not None and positions is not None:
+            self.others.committed(positions)
         return new
+
+    @property
+    def positions(self) -> Mapping[str, int] | None:
+        """How far what other parts sent is read, if there are others."""
+        return None if self.others is None else self.others.positions
+
+    def owns(self, host: str) -> bool:
+        """Whether a host is asked by this part, or there is only one."""
+        return self.others is None or self.others.owns(host)
+
+    def join(self, others: PartExchange) -> None:
+        """Be a part of a crawl: what is found for the others is sent to them."""
+        self.others = others
+        self.ledger.keep_own = others.keep_own
 
     def write(
         self, ended: Sequence[Any], found: Sequence[Any], again: Sequence[RetryUrl], requests: int | None
@@ -92,6 +120,8 @@ class LedgerFolder(Generic[L]):
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.others is not None:
+            self.others.close()
         self.rows.close()
         if self.kept is not None:
             self.kept.close()

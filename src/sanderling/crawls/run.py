@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock
+from sanderling.crawls.exchange import PartExchange
 from sanderling.crawls.folder import LedgerFolder
 from sanderling.crawls.source import FrontierSource
 from sanderling.engine.backlog import Loader
@@ -16,6 +17,7 @@ from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport, connections_for, contexts_of
 from sanderling.limit import Limiter
+from sanderling.stores.board import BoardField
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
@@ -29,16 +31,28 @@ class FrontierRun(Generic[F, S]):
     """One run of one folder. `run` it once; `stop` lets it finish what is in flight."""
 
     def __init__(
-        self, folder: F, source: S, engine: Engine[Any, Any, Any], loader: Loader[Any], limiter: Limiter, clock: Clock
+        self,
+        folder: F,
+        source: S,
+        engine: Engine[Any, Any, Any],
+        loader: Loader[Any],
+        limiter: Limiter,
+        executor: Executor,
     ) -> None:
         self.folder = folder
-        folder.ledger.wall = clock.wall
+        folder.ledger.wall = engine.clock.wall
         self.source = source
         source.counts.update(folder.ledger.counts())
         self.engine = engine
         self.limiter = limiter
-        self.clock = clock
+        self.clock = engine.clock
         self._loader = loader
+        self._executor = executor
+        source.others = folder.others
+        if folder.others is not None:
+            # What is held in memory is that of the crawl, not of each of its parts.
+            loader.most //= folder.others.board.parts
+            source.most_hosts //= folder.others.board.parts
 
     async def run(self) -> bool:
         """Ask until nothing waits, as much was asked as is wanted, or it was stopped; whether all is decided."""
@@ -49,7 +63,25 @@ class FrontierRun(Generic[F, S]):
         self.folder.ledger.clear_aside()
         for name, number in waiting.items():
             self.source.add_waiting(name, number)
-        await self.engine.run(self._loader.run(self._loaded), *beside)
+        exchange = () if self.folder.others is None else (self._receive(self.folder.others),)
+        await self.engine.run(self._loader.run(self._loaded), *exchange, *beside)
+
+    def accept(self, found: Any) -> None:  # noqa: ANN401 - what the system finds
+        """Another part has found something that is ours."""
+        self.engine.writer.find(found)
+
+    async def _receive(self, others: PartExchange) -> None:
+        """Take what other parts find for this one, until none has anything to do."""
+        engine = self.engine
+
+        def is_idle() -> bool:
+            others.board.put(others.own, BoardField.INFLIGHT, engine.inflight)
+            if self.source.enough(engine.inflight):
+                engine.pump()  # others have asked for as much as was wanted
+            return not (engine.inflight or engine.asking or self.source.reading) and engine.writer.idle
+
+        await others.receive(self._executor, self.clock, self.accept, lambda: engine.writer.finds, is_idle)
+        engine.pump()  # it may be done
 
     def _loaded(self, hosts: list[Any]) -> None:
         self.engine.wake(hosts)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sanderling.crawls.folder import LedgerFolder
+from sanderling.crawls.folder import Checkpoint, LedgerFolder
 from sanderling.crawls.kept import KeptReply
 from sanderling.crawls.session import CrawlSession
 from sanderling.engine.handover import HandOver
@@ -37,8 +37,8 @@ class LedgerSink:
         self._row_of = row_of
         self._session = session
 
-    async def write(self, ended: Sequence[Note], found: Sequence[Any], checkpoint: int | None) -> Mapping[Any, int]:
-        """Commit all of it or nothing, with how many requests were sent so far; how many new items wait."""
+    async def write(self, ended: Sequence[Note], found: Sequence[Any], checkpoint: Checkpoint) -> Mapping[Any, int]:
+        """Commit all of it or nothing, with how far the run has come; how many new items wait."""
         done = [each for each in ended if isinstance(each, Ended)]
         if not await self._hand(done):
             self.unhanded.update(each.end for each in done)

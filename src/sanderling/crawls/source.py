@@ -7,6 +7,8 @@ from itertools import islice
 from math import inf
 from typing import Any, Generic, TypeVar
 
+from sanderling.crawls.exchange import PartExchange
+from sanderling.crawls.folder import Checkpoint
 from sanderling.crawls.sink import Note
 from sanderling.engine.backlog import H, Loader, Q
 from sanderling.engine.classes import Class
@@ -18,7 +20,7 @@ W = TypeVar("W")  # what is asked for: an item, or something that must be known 
 
 MOST_HOSTS = 100_000  # in memory; a kilobyte each
 
-LedgerWriter = Writer[Note, Any, int | None, Mapping[Any, int]]
+LedgerWriter = Writer[Note, Any, Checkpoint, Mapping[Any, int]]
 
 
 class FrontierSource(Generic[H, Q, W]):
@@ -41,6 +43,7 @@ class FrontierSource(Generic[H, Q, W]):
         self.enough_room = max(1, MOST_HOSTS // 64)  # each look at the disk passes all hosts in memory
         self.unread = False  # whether items wait on disk for hosts that are not in memory
         self.passed_over = False  # whether more of those were found since hosts were last read from the first on
+        self.others: PartExchange | None = None  # the other parts of the crawl, which may find more
         self.room = asyncio.Event()  # set when such hosts should be read
         # Hosts without items, which make room for others, the longest first; and what must be on disk before they do.
         self._idle: dict[str, int] = {}
@@ -61,10 +64,19 @@ class FrontierSource(Generic[H, Q, W]):
         """The end of an item that brought nothing, after so many requests in a row."""
         raise NotImplementedError
 
+    def enough(self, inflight: int) -> bool:
+        """Whether as much was asked for as is wanted, with so many requests in flight."""
+        raise NotImplementedError
+
     # What is next.
 
     @property
     def loading(self) -> bool:
+        """Whether something is on its way: from another part, or from disk."""
+        return self.reading or (self.others is not None and not self.others.over)
+
+    @property
+    def reading(self) -> bool:
         """Whether something is on its way from disk, or will be: hosts, if there is room by now."""
         if self.unread and self.free_hosts() >= self.enough_room:
             self.room.set()

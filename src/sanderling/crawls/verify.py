@@ -17,6 +17,7 @@ from sanderling.crawls.archive import check_archive
 from sanderling.crawls.folder import FAILED
 from sanderling.crawls.kept import FILE as KEPT
 from sanderling.crawls.kept import KeptRow
+from sanderling.crawls.parts import folders_of
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta
@@ -55,6 +56,26 @@ class CrawlProof:
         self.wrong += 1
         if self.wrong <= MOST_PROBLEMS:
             self.problems.append(problem)
+
+
+def verify_parts(folder: Path, verify: Callable[[Path], CrawlProof]) -> CrawlProof:
+    """What `verify` finds in the folder of a crawl, or in all of its parts together. Raises FolderError."""
+    parts = folders_of(folder)
+    if parts == [folder]:
+        return verify(folder)
+    whole, proofs = CrawlProof(finished=True), [verify(part) for part in parts]
+    for part, proof in zip(parts, proofs, strict=True):
+        for end, number in proof.counts.items():
+            whole.counts[end] += number
+        whole.rows += proof.rows
+        whole.bodies += proof.bodies
+        whole.finished &= proof.finished
+        for problem in proof.problems:
+            whole.say(f"part {part.name}: {problem}")
+        whole.wrong += proof.wrong - len(proof.problems)
+        whole.unproven += [f"part {part.name}: {gap}" for gap in proof.unproven]
+        whole.aside += proof.aside
+    return whole
 
 
 class ComparedRow(msgspec.Struct):

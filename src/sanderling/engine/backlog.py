@@ -164,6 +164,7 @@ class Loader(Generic[H]):
     ) -> None:
         self.clock = clock
         self.sharing = 1  # hosts that share the memory
+        self.most = HELD  # items in memory
         self._take = take
         self._executor = executor
         self._longest = longest_pause
@@ -184,7 +185,7 @@ class Loader(Generic[H]):
         if not host.loading and host.is_short:
             host.loading = True
             self._wants.append(host)
-        if self._wants and (self.held < HELD or self._spare):
+        if self._wants and (self.held < self.most or self._spare):
             self._wanted.set()
 
     def count(self, host: H) -> None:
@@ -199,12 +200,12 @@ class Loader(Generic[H]):
 
     def _next(self) -> list[tuple[H, tuple[Any, ...]]]:
         """The hosts that are loaded next, in turn, and what of each, as long as there is room."""
-        while self.held >= HELD and self._spare:
+        while self.held >= self.most and self._spare:
             if (host := self._spare.popleft()).aside:
                 host.drop()
                 self.count(host)
-        room, following = HELD - self.held, []
-        share = max(1, min(MOST_PER_HOST, HELD // max(self.sharing, len(self._wants))))
+        room, following = self.most - self.held, []
+        share = max(1, min(MOST_PER_HOST, self.most // max(self.sharing, len(self._wants))))
         while self._wants and room > 0:
             host = self._wants.popleft()
             want = host.want(min(share, room))

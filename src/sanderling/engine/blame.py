@@ -108,7 +108,7 @@ class Judge(Generic[H, W, R]):
             if host.failing or host.refused:
                 host.forget(work.key)
         if settled.outcome.code.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
-            host.answer(now)
+            host.answer(now, known=dropped)
             if host.aside and not host.left_alone:
                 self._welcome(host)
             if not settled.of_host:
@@ -181,6 +181,7 @@ class Judge(Generic[H, W, R]):
     def _end(self, host: H, work: W, outcome: Outcome) -> None:
         failures = host.failures(work.key)
         host.forget(work.key)
+        host.stuck_since = host.silent_since  # that it is the item's fault is news as well
         self._source.failed(host, work, outcome, failures, None)
 
     def is_hopeless(self, host: H, now: float) -> bool:
@@ -191,11 +192,16 @@ class Judge(Generic[H, W, R]):
         wait = self._limiter.ready_at(host.name) - now
         return host.is_hopeless(wait, rules.patience, rules.first_patience, rules.longest_pace)
 
-    def is_overdue(self, host: H) -> bool:
-        """The same of one that has failed for too long already, whatever it wants us to wait."""
+    def is_overdue(self, host: H, now: float) -> bool:
+        """The same of one that has failed for too long already, whatever it wants us to wait.
+
+        One that answers what it has answered before, and nothing else, is not waited for either.
+        """
         rules = self._rules
-        if rules.contract or host.silent_since is None:
+        if rules.contract or host.stuck_since is None:
             return False
+        if host.silent_since is None:
+            return self.is_hopeless(host, now)
         return host.is_hopeless(0.0, rules.patience, rules.first_patience, rules.longest_pace)
 
     def probe_due(self, host: H) -> float:
@@ -207,7 +213,7 @@ class Judge(Generic[H, W, R]):
 
     def may_vouch(self, host: H, now: float) -> bool:
         """Whether what the host has answered before can be asked for first: all that is left may be bad items."""
-        if host.good is None or host.doubted == host.failed_at:
+        if host.good is None or host.doubted == host.failed_at or host.was_asked_in_vain(self._rules.patience):
             return False
         return self._limiter.ready_at(host.name) - now <= self._rules.patience
 
@@ -232,4 +238,5 @@ class Judge(Generic[H, W, R]):
 
     def _welcome(self, host: H) -> None:
         host.aside = False
+        host.stuck_since = None  # all our patience is for it again
         self._source.welcome(host)

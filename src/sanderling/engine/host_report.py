@@ -1,7 +1,8 @@
 """What the reports of all systems are made of: what the engine and the limiter say of the process and its hosts."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sanderling.engine.backlog import BacklogHost
@@ -10,6 +11,7 @@ from sanderling.limit import Limiter
 from sanderling.limit.snapshot import HostView, explain, scope_words
 from sanderling.observe.report import (
     TROUBLED,
+    AnyReport,
     AtFault,
     HostCondition,
     HostReport,
@@ -76,6 +78,23 @@ def standing_of(
         pace=limiter.rules.strategy,
         classes=engine.given_by_name(),
         disk_trouble=wanted.disk_trouble,
+    )
+
+
+def join_standings(reports: Sequence[AnyReport], process: Process, top: int = 1000) -> EngineStanding:
+    """Say how a system stands whose parts have reported, each its own hosts."""
+    hosts = sorted((host for each in reports for host in each.hosts), key=lambda host: -host.requests)
+    classes = Counter[str]()
+    for each in reports:
+        classes.update(each.classes)
+    return EngineStanding(
+        process=process,
+        hosts=tuple(hosts[:top]),
+        asked=sum(each.work.asked for each in reports),
+        refused=sum(each.work.refused for each in reports),
+        shared=tuple(shared for each in reports for shared in each.shared),
+        pace=next((each.pace for each in reports), "governor"),
+        classes=dict(classes),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sanderling.engine.classes import Shares
 from sanderling.engine.flights import Flight
+from sanderling.limit.feedback import REFUSALS
 from sanderling.outcome import Code, Outcome
 
 # Slots of a host that has not answered yet, or does not any more, while such hosts hold many: thirty that hang cannot
@@ -37,6 +38,7 @@ class HostState:
     shares: Shares | None = None  # made when two classes want the same permit
     answered: float | None = None  # when it last gave a good answer
     silent_since: float | None = None  # when it began to fail without a good answer in between
+    stuck_since: float | None = None  # the same, but what it was asked for again only to know how it is does not count
     failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
@@ -94,6 +96,8 @@ class HostState:
         self.failed_at = now
         if self.silent_since is None:
             self.silent_since = now
+        if self.stuck_since is None:
+            self.stuck_since = now
 
     def fail(self, key: Hashable, now: float) -> Failing:
         """Count a failure of an item."""
@@ -131,16 +135,32 @@ class HostState:
                 self.failing[key] = Failing(before, failing.since)
         self.streak = None
 
-    def answer(self, now: float) -> None:
-        """A good answer: it is alive."""
+    def answer(self, now: float, *, known: bool = False) -> None:
+        """A good answer: it is alive. To what was `known` to be good it says nothing of the rest."""
         self.answered, self.silent_since, self.trouble, self.streak, self.bad_probes = now, None, None, None, 0
+        if not known:
+            self.stuck_since = None
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it said last that it does not want to be asked: what comes so is not counted, and stays slow."""
+        said = self.trouble
+        return said is not None and (said.code is Code.RATE_LIMITED or said.status in REFUSALS)
+
+    def was_asked_in_vain(self, patience: float) -> bool:
+        """Whether it answers what it has answered before, and has refused all else for as long as we wait."""
+        stuck, answered = self.stuck_since, self.answered
+        return self.refuses and stuck is not None and answered is not None and answered - stuck > patience
 
     def is_hopeless(self, wait: float, patience: float, first_patience: float, longest_pace: float) -> bool:
         """Whether it has not answered for as long as we are prepared to wait, or wants us to `wait` for longer.
 
         What counts is when it last failed, so that a host that was left alone for long is asked once more before.
         """
-        if self.silent_since is None:  # it may have asked for quiet in an earlier run
+        if self.stuck_since is None:  # it may have asked for quiet in an earlier run
             return wait > max(patience, longest_pace)
+        if self.silent_since is None:  # it has just answered what it has answered before
+            return wait > patience
         limit = min(patience, first_patience) if self.answered is None else patience
-        return self.failed_at - self.silent_since > limit or wait > patience
+        since = self.stuck_since if self.refuses else self.silent_since
+        return self.failed_at - since > limit or wait > patience

@@ -229,7 +229,7 @@ class Engine(Generic[H, W, R]):
             self._left_alone[host.name] = host
             self._judge.leave_alone(host, now)
             return
-        hopeless = host.silent_since is not None and not host.aside and self._judge.is_hopeless(host, now)
+        hopeless = host.stuck_since is not None and not host.aside and self._judge.is_hopeless(host, now)
         if hopeless and not self._judge.may_vouch(host, now):
             self._set_aside(host, now)
             return
@@ -351,7 +351,7 @@ class Engine(Generic[H, W, R]):
         """When the host has something to ask for: an item that is due, or how it is."""
         if (due := self._source.due(host, now)) is None:
             return None
-        if self._judge.is_overdue(host):
+        if self._judge.is_overdue(host, now):
             return now  # to be set aside, and not when its next probe is due
         if probed:
             return self._judge.probe_due(host)
@@ -396,5 +396,5 @@ class Engine(Generic[H, W, R]):
         if self.rules.contract:
             due = self._source.due(host, now) if self.room.has_room(host) else host.slotless_due(now)
             return inf if due is None else max(due, self.limiter.turn_at(host.name))
-        hopeless = host.silent_since is not None and self._judge.is_hopeless(host, now)
+        hopeless = host.stuck_since is not None and self._judge.is_hopeless(host, now)
         return now if hopeless else self.limiter.turn_at(host.name)

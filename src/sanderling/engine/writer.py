@@ -81,6 +81,11 @@ class Writer(Generic[E, F, C, T]):
         size, items = self._size + self._writing_size, len(self._ended) + self._writing_items
         return size > self._rules.most_bytes or items > self._rules.most_items
 
+    @property
+    def finds(self) -> int:
+        """How much of what was found is not on its way to disk yet."""
+        return len(self._found)
+
     def add(self, ended: E, size: int = 0) -> None:
         """Write what became of an item, with the next group."""
         if not self._ended:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
+from sanderling.crawls.folder import Checkpoint
 from sanderling.crawls.kept import KeepingSender
 from sanderling.crawls.run import FrontierRun
 from sanderling.crawls.session import CrawlSession, Logins
@@ -70,9 +71,8 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self._credentials = make_credentials(job, folder, scope, clock, memory)
         self.functions = JobFunctions(job, folder.arguments, self._credentials, self._watch, scope)
         session = CrawlSession(folder.path, transport.hosts, clock)
-        writer: LedgerWriter = Writer(
-            LedgerSink(folder, executor, session=session), lambda: self._budget.requests, clock
-        )
+        sink = LedgerSink(folder, executor, session=session)
+        writer: LedgerWriter = Writer(sink, lambda: Checkpoint(self._budget.requests, folder.positions), clock)
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
         if obeys:
             rules = replace(rules, longest_pace=max(rules.longest_pace, LONGEST_DELAY))
@@ -102,7 +102,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         engine: Engine[JobHost, QueuedRequest | RobotsWork, Result] = Engine(
             source, handler, writer, limiter, clock, rules
         )
-        super().__init__(folder, source, engine, loader, limiter, clock)
+        super().__init__(folder, source, engine, loader, limiter, executor)
 
     async def run(self) -> bool:
         """Ask until nothing waits, the budget is spent, or it was stopped; whether all is decided.

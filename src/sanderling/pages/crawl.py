@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 from sanderling.clock import Clock
-from sanderling.crawls.folder import failed_line
+from sanderling.crawls.folder import Checkpoint, failed_line
 from sanderling.crawls.run import FrontierRun
 from sanderling.crawls.session import CrawlSession, Logins
 from sanderling.crawls.sink import LedgerSink
@@ -32,7 +32,7 @@ from sanderling.pages.source import PageSource
 from sanderling.pages.urls import host_in
 from sanderling.pages.visiting import AT_ONCE, Visiting
 from sanderling.stores.control_file import Control
-from sanderling.stores.frontier_rows import End, Ended, QueuedUrl, failed_as
+from sanderling.stores.frontier_rows import End, Ended, FoundUrl, QueuedUrl, failed_as
 
 # To hand on one row costs as much as to hand on fifty, so rows wait for others, while there is anything else to do.
 GATHER = WriterRules(gather=5.0, enough=50)
@@ -56,13 +56,13 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         http: Sends = transport.http if rules.leave_out is None else rules.leave_out.before(transport.http)
         limiter, memory, ledger = transport.limiter, transport.memory, folder.ledger
         self.rules = rules
-        self._executor = executor
         self._hand_over = hand_over
         self._visiting = folder.visiting if rules.visits is not None else None
         session = CrawlSession(folder.path, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
         http = session.sender(http)
         self._sink = LedgerSink(folder, executor, hand_over, _row, session)
-        writer: LedgerWriter = Writer(self._sink, lambda: None, clock, None if hand_over is None else GATHER)
+        gather = None if hand_over is None else GATHER
+        writer: LedgerWriter = Writer(self._sink, lambda: Checkpoint(None, folder.positions), clock, gather)
         self._discovery = LinkDiscovery(folder, executor, writer.find)
         # Each try is one request: when the next is due, the engine says.
         follower = Fetcher(http, limiter, clock=clock, retry=False)
@@ -80,7 +80,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, rules
         )
-        super().__init__(folder, source, engine, loader, limiter, clock)
+        super().__init__(folder, source, engine, loader, limiter, executor)
 
     async def run(self) -> bool:
         """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete.
@@ -90,7 +90,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         ledger, source = self.folder.ledger, self.source
         if self.folder.state is not FolderState.RESUMED:
             for url in self.folder.plan.seeds:
-                self._discovery.offer(url, host_in(url), 0)
+                self._discovery.accept(FoundUrl(url, host_in(url), 0))
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT, Code.REFUSED).values())
         source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
@@ -141,6 +141,10 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
                 due = await self._executor(visiting.take, self.clock.wall())
                 self.engine.wake([self.source.visit(each) for each in due])
             await self.clock.sleep(await self._executor(visiting.pause, self.clock.wall()))
+
+    def accept(self, found: FoundUrl) -> None:
+        """Another part has found a URL, of ours if it is not where a first address of its own has moved."""
+        self._discovery.accept(found)
 
     async def _read_hosts(self, after: tuple[float, int]) -> None:
         """Bring hosts from disk that did not fit into memory, whenever there is room: those first that are due first.

@@ -58,6 +58,14 @@ class LinkDiscovery:
             return
         self._find(FoundUrl(url, host, depth))
 
+    def accept(self, found: FoundUrl) -> None:
+        """Take what another part of the crawl has found: a URL of ours, or where one of its first addresses lives."""
+        if found.depth == 0 and not self.scope.allows(found.host):
+            self.scope = self.scope.with_host(found.host)
+            self.folder.heard_moved.append(found.host)
+        if self.folder.owns(found.host):
+            self.offer(*found)
+
     def unfound(self, links: Iterable[str], page: str) -> Iterator[str]:
         """Those links that were not found lately."""
         for link in links:
@@ -125,7 +133,7 @@ class LinkDiscovery:
         if queued.depth == 0 and not self.scope.allows(host):
             # Who asks for example.org means www.example.org too, if that is where it lives.
             self.scope = self.scope.with_host(host)
-            await self._executor(self.folder.allow_moved, host)
+            await self._executor(self.folder.allow_moved, target)
         return MovedUrl(target, reply, "moved" if self.scope.allows(host) else "moved out of the crawl")
 
     def move(self, queued: QueuedUrl, moved: MovedUrl) -> None:

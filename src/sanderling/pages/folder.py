@@ -62,6 +62,7 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         else:
             self.state = FolderState.NEW if ledger.meta.crawl == 1 else FolderState.AGAIN
         self.forgotten = ForgottenUrls(Forgotten.of(path))
+        self.heard_moved: list[str] = []  # hosts that seeds of other parts live at, for the next commit
         self.put_back = 0  # URLs to be asked for once more, because their rows were lost
         self.rows: PageRows = self._reconciled()
         # Whoever goes on with pages that are visited adds to what their visits have taught.
@@ -70,11 +71,19 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
 
     @classmethod
     def open(
-        cls, path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: VisitRules | None = None
+        cls,
+        path: Path,
+        plan: CrawlPlan | None,
+        *,
+        resume: bool,
+        wall: float,
+        visits: VisitRules | None = None,
+        whatever: bool = False,
     ) -> Self:
         """Begin a run of `plan`, or with `resume` of whatever the folder holds. FolderError says why not.
 
-        With `visits`, a crawl that is finished is not begun anew: its pages are visited when they are due.
+        With `visits`, a crawl that is finished is not begun anew: its pages are visited when they are due. A part of a
+        crawl is resumed `whatever` is left of it: that other parts find something for it is not known yet.
         """
         if plan is None and not resume:
             raise ValueError("neither a plan nor anything to resume")
@@ -82,7 +91,9 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
             _check_place(path, resume=resume)
             if plan is not None:
                 path.mkdir(parents=True, exist_ok=True)
-            opens = partial(_open_ledger, path, plan, resume=resume, wall=wall, visits=visits is not None)
+            opens = partial(
+                _open_ledger, path, plan, resume=resume, wall=wall, visits=visits is not None, whatever=whatever
+            )
             return cls.hold(path, opens, visits, wall)
 
     @property
@@ -95,10 +106,16 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
         """Hosts that the seeds turned out to live at."""
         return msgspec.json.decode(self.ledger.meta.moved_hosts, type=tuple[str, ...])
 
-    def allow_moved(self, host: str) -> None:
-        """Remember a host that a seed turned out to live at."""
-        hosts = dict.fromkeys((*self.moved_hosts, host))
-        self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
+    def allow_moved(self, url: str) -> None:
+        """Remember the host of a URL that a seed turned out to live at, and let other parts know."""
+        host = host_in(url)
+        if self.others is not None:
+            self.others.tell_all(FoundUrl(url, host, 0))
+        self._note_moved(host)
+
+    def _note_moved(self, *hosts: str) -> None:
+        both = dict.fromkeys((*self.moved_hosts, *hosts))
+        self.ledger.note(moved_hosts=msgspec.json.encode(list(both)).decode())
 
     def holds_earlier(self, url: str) -> bool:
         """Whether a 304 would do: of pages that are visited; with an archive, if it has that of an earlier crawl."""
@@ -110,6 +127,9 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
     ) -> dict[str, int]:
         """Write bodies and rows, then the ledger. A page that has not changed leads where it led before."""
         del requests  # nobody counts them
+        if self.heard_moved:
+            self._note_moved(*self.heard_moved)
+            self.heard_moved.clear()
         follow = list(found)
         for each in ended:
             if each.end is End.UNCHANGED:
@@ -176,7 +196,9 @@ def _check_place(path: Path, *, resume: bool) -> None:
     check_empty(path, LEDGER, NEXT)
 
 
-def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: bool) -> VisitedFrontier:
+def _open_ledger(
+    path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: bool, whatever: bool
+) -> VisitedFrontier:
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
     forget.go_on(path)
@@ -186,7 +208,7 @@ def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: floa
         return VisitedFrontier(path / LEDGER)
     ledger = VisitedFrontier(path / LEDGER)
     try:
-        goes_on = _goes_on(ledger, path, plan, resume=resume, visits=visits)
+        goes_on = _goes_on(ledger, path, plan, resume=resume, visits=visits, whatever=whatever)
     except BaseException:
         ledger.close()
         raise
@@ -210,7 +232,9 @@ def _without_forgotten(path: Path, plan: CrawlPlan | None) -> CrawlPlan | None:
     return msgspec.structs.replace(plan, seeds=seeds)
 
 
-def _goes_on(ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, resume: bool, visits: bool) -> bool:
+def _goes_on(
+    ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, resume: bool, visits: bool, whatever: bool
+) -> bool:
     """Whether the crawl that is there is gone on with; False if it is finished and a new one is due."""
     found = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
     if plan is not None and (differences := _differences(plan, found)):
@@ -223,7 +247,7 @@ def _goes_on(ledger: VisitedFrontier, path: Path, plan: CrawlPlan | None, *, res
         return True
     counts = ledger.counts()
     cut = ledger.by_code().get((End.LEFT_OUT, Code.CANCELLED), 0)
-    if resume and not counts[End.FAILED] + counts[End.LEFT] + cut:
+    if resume and not whatever and not counts[End.FAILED] + counts[End.LEFT] + cut:
         raise FolderError(f"there is nothing to resume in {path}: its crawl is finished. Crawl again without resume.")
     return resume
 

@@ -7,7 +7,7 @@ does nothing where it was done before.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,9 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.crawls.archive_forget import CaptureRemoval, cut_archive, sweep
+from sanderling.crawls.exchange import INBOX
 from sanderling.crawls.folder import FAILED
+from sanderling.crawls.parts import folders_of
 from sanderling.ids import HostError, host_of
 from sanderling.pages import earlier, parquet
 from sanderling.pages.earlier import LEDGER
@@ -26,9 +28,10 @@ from sanderling.pages.output import PAGES
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.forgotten import Forgotten, Wish
-from sanderling.stores.frontier_rows import SCREENSHOTS
+from sanderling.stores.frontier_rows import SCREENSHOTS, FoundUrl
 from sanderling.stores.frontier_visits import VisitedFrontier
 from sanderling.stores.host_traces import remove_traces
+from sanderling.stores.mailbox import blank_lines
 from sanderling.stores.rows_file import reaches, read_rows
 
 
@@ -73,6 +76,7 @@ class _Row(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Row).decode
+_found = msgspec.json.Decoder(FoundUrl).decode
 
 
 def wishes(lines: Sequence[str]) -> list[Wish]:
@@ -87,6 +91,12 @@ def wishes(lines: Sequence[str]) -> list[Wish]:
 
 def begin(folder: Path, lines: Sequence[str], exports: Sequence[str]) -> None:
     """Decide to forget what these lines mean. Raises FolderError, UrlError."""
+    parts = folders_of(folder)
+    if parts != [folder]:
+        for part in parts:
+            _check_whole(part)
+        Forgotten.of(folder).begin(wishes(lines), lines, exports)
+        return
     wanted = wishes(lines)
     with plainly(folder):
         lock = Lock(folder / "lock")
@@ -118,6 +128,9 @@ def crawls(folder: Path) -> list[Path]:
 
 def survey(folder: Path, lines: Sequence[str]) -> PagesRemoved:
     """How much there is to be removed, with what was cut short. Changes nothing. Raises FolderError, UrlError."""
+    parts = folders_of(folder)
+    if parts != [folder]:
+        return _sum(survey(part, lines) for part in parts)
     meant = MeantUrls((*Forgotten.of(folder).says.removing, *lines))
     with plainly(folder):
         rows = [(crawl, row) for crawl in crawls(folder) for row in _rows(crawl / PAGES) if meant(row.url)]
@@ -147,6 +160,7 @@ def go_on(folder: Path, say: Callable[[str], object] = lambda _: None) -> PagesR
     rows, urls, captures = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0, 0)
     say("files that no row speaks of")
     files = _remove_files(folder) + _remove_partial(folder, meant)
+    blank_lines(folder / INBOX, lambda line: meant(_found(line).url))
     remove_traces(folder, meant.host)
     forgotten.removed()
     return PagesRemoved(rows, urls, files, captures)
@@ -154,12 +168,31 @@ def go_on(folder: Path, say: Callable[[str], object] = lambda _: None) -> PagesR
 
 def finish(folder: Path, say: Callable[[str], object] = lambda _: None) -> PagesRemoved:
     """The same for whoever does not hold it yet."""
+    parts, forgotten = folders_of(folder), Forgotten.of(folder)
+    if parts != [folder]:
+        return _finish_parts(parts, forgotten, say)
     with plainly(folder):
         lock = Lock(folder / "lock")
         try:
             return go_on(folder, say)
         finally:
             lock.release()
+
+
+def _finish_parts(parts: Sequence[Path], forgotten: Forgotten, say: Callable[[str], object]) -> PagesRemoved:
+    """The same of a crawl in parts, each of which forgets all of it."""
+    lines = forgotten.says.removing
+    if not lines:
+        return PagesRemoved()
+    for part in parts:
+        begin(part, lines, ())
+    removed = _sum(finish(part, say) for part in parts)
+    forgotten.removed()
+    return removed
+
+
+def _sum(removed: Iterable[PagesRemoved]) -> PagesRemoved:
+    return PagesRemoved(*map(sum, zip(*removed, strict=True)))
 
 
 class MeantUrls:

@@ -20,6 +20,7 @@ from sanderling.pages.permissions import Permissions
 from sanderling.pages.record import ReadPage
 from sanderling.pages.robots_source import RobotsSource
 from sanderling.pages.rules import CrawlRules
+from sanderling.stores.board import BoardField
 from sanderling.stores.frontier_rows import End, Ended, QueuedUrl
 from sanderling.stores.frontier_visits import DueVisit
 
@@ -74,8 +75,10 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
     def enough(self, inflight: int) -> bool:
         """Whether as many pages as were wanted are fetched, or about to be. Sitemaps are no pages."""
         limit = self._rules.max_pages
-        fetched = self.counts[End.FETCHED] + self.counts[End.UNCHANGED] - self.sitemaps
-        return limit is not None and fetched + inflight >= limit
+        if limit is None:
+            return False
+        asked = self.counts[End.FETCHED] + self.counts[End.UNCHANGED] - self.sitemaps + inflight
+        return asked + (0 if self.others is None else self.others.elsewhere(BoardField.FETCHED, asked)) >= limit
 
     def check(self, host: PageHost, queued: QueuedUrl, now: float) -> QueuedUrl | RobotsWork | None:
         """The URL if nothing known forbids it, or robots.txt if that comes first."""

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from sanderling.crawls.part_records import PartRecords
+from sanderling.crawls.parts import folders_of
+from sanderling.stores.durable import FolderError
 from sanderling.stores.record_source import RecordsError, RecordSource
 
 # The files by which folders are known, the module that reads each, and its class. Loaded when needed: each knows much.
@@ -30,10 +33,14 @@ def open_records(folder: Path) -> RecordSource:
     if not folder.is_dir():
         found = "it is a file" if folder.exists() else "it is not there"
         raise RecordsError(f"{folder} is no folder of a system: {found}")
+    try:
+        parts = folders_of(folder)
+    except FolderError as error:
+        raise RecordsError(str(error)) from None
     for _, marks, module, name in SYSTEMS:
-        if any(next(folder.glob(mark), None) for mark in marks):
+        if any(next(parts[0].glob(mark), None) for mark in marks):
             opens: Callable[[Path], RecordSource] = getattr(import_module(module), name)
-            return opens(folder)
+            return opens(folder) if parts == [folder] else PartRecords(parts, opens)
     raise RecordsError(_not_ours(folder))
 
 

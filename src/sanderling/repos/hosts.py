@@ -8,8 +8,6 @@ import msgspec
 
 from sanderling.apis.atproto import AtprotoCategory
 from sanderling.engine.hosts import HostState
-from sanderling.limit.feedback import REFUSALS
-from sanderling.outcome import Code
 from sanderling.stores.ports import Due
 
 # Requests a second by size: a small host is often somebody's own machine, a large one is built for it.
@@ -63,15 +61,14 @@ class RepoHost(HostState):
 
     def is_hopeless(self, wait: float, patience: float, first_patience: float, longest_pace: float) -> bool:
         """See `HostState`. A host that refuses us exists, by 429 or by 503, so all our patience is for it."""
-        said = self.trouble
-        if said is not None and (said.code is Code.RATE_LIMITED or said.status in REFUSALS):
+        if self.refuses:
             first_patience = patience
         return HostState.is_hopeless(self, wait, patience, first_patience, longest_pace)
 
     def begin_anew(self, now: float) -> None:
         """Nobody has asked it for a while, so all our patience is for it again."""
         if self.silent_since is not None:
-            self.silent_since = now
+            self.silent_since = self.stuck_since = now
         self.refused = None
 
     def ask(self, did: str) -> RepoRequest:

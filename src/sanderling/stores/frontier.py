@@ -3,8 +3,7 @@
 Terms. *Known*: offered once, never again. *Waiting*: not decided yet; whoever takes it holds it in memory only, so
 after a crash it still waits. *Again*: it waits since it failed, with its own reason and a time when it is due. *Aside*:
 its host did not answer; what waits for it is not to blame. *Ended*: decided, in exactly one `End`. *Kept*: ended with a
-row in pages.jsonl.
-*Remembered*: what an earlier crawl of the folder learned for conditional requests, replaced as this one goes on.
+row in pages.jsonl. *Remembered*: what an earlier crawl of the folder learned for conditional requests.
 
 Ids ascend in the order of discovery. They may have gaps: nothing here assumes that one file holds them all.
 
@@ -68,6 +67,8 @@ class Frontier:
         self.kept = self.meta.kept  # how much of kept.jsonl the next commit vouches for
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, RobotsReply] = {}
+        self.keep_own: Callable[[Iterable[Any]], Sequence[Any]] = list  # of what is found; other parts get the rest
+        self.inbox = self.meta.inbox  # how far what they found for us is read, for the next commit
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
         self.hosts_known = frontier_reading.count_hosts(self._db)
         self._clean = frontier_file.is_clean(self._db)  # whether it says that whoever wrote in it closed it
@@ -158,10 +159,10 @@ class Frontier:
         self.meta = meta
         return new
 
-    def _counted(self, **changes: int) -> FrontierMeta:
+    def _counted(self, **changes: Any) -> FrontierMeta:  # noqa: ANN401 - the fields of Meta
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
         changes["last_id"] = max(self.meta.last_id, frontier_tables.last_id(self._db))
-        changes["kept"] = self.kept
+        changes |= {"kept": self.kept, "inbox": self.inbox}
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
         self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
         return msgspec.structs.replace(self.meta, **changes)
@@ -200,7 +201,7 @@ class Frontier:
             raise ValueError(frontier_reading.misfit(self._db, again))
 
     def _add(self, found: Sequence[FoundUrl]) -> dict[str, int]:
-        if not found:
+        if not (found := self.keep_own(found)):
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         rows = [(hosts[host], depth, key_of(url), url) for url, host, depth in found]

@@ -58,6 +58,7 @@ class FrontierMeta(msgspec.Struct, frozen=True):
     requests: int = 0  # of a job: requests that were sent
     records: int = 0  # of a job: rows up to the watermark
     checksum: int = 0  # of a job: CRC-32 of the rows up to the watermark
+    inbox: str = "{}"  # JSON: how far what other parts sent is read, by file
     visited: bool = False  # pages are visited again: a URL may have more rows than one
     kept: int = 0  # the length of kept.jsonl that is vouched for
 

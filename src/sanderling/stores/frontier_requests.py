@@ -214,7 +214,7 @@ class RequestFrontier(ForgettingFrontier):
 
     def _add_requests(self, found: Sequence[FoundRequest], tally: Counter[tuple[End, str]]) -> Waiting:
         """Each that is not known gets the next id."""
-        if not found:
+        if not (found := self.keep_own(found)):
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         insert, following = self._db.execute, max(frontier_tables.last_id(self._db), self.meta.last_id) + 1

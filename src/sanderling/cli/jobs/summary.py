@@ -83,7 +83,7 @@ def summarise(
         waiting=counts[End.WAITING],
         bytes=last.facts.bytes,
         out=str(folder.path),
-        failed_by=failed_by(frontier),
+        failed_by=failed_by([frontier]),
         reasons=dict(said.most_common(100)),
         set_aside=sum(each.waiting for each in aside),
         set_aside_by=by_reason(aside),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sanderling.cli.command_error import CommandError
-from sanderling.crawls.verify import CrawlProof
+from sanderling.crawls.verify import CrawlProof, verify_parts
 from sanderling.jobs.verify import verify_job
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
@@ -19,7 +19,7 @@ ENDS = (End.FETCHED, End.FAILED, End.LEFT_OUT, End.WAITING)
 def prove_job(folder: Path, *, as_json: bool) -> None:
     """Compare the records of a job with its frontier, and say what came of it."""
     try:
-        proof = verify_job(folder)
+        proof = verify_parts(folder, verify_job)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
     if as_json:

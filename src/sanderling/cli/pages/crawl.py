@@ -1,7 +1,6 @@
 """`sanderling pages crawl`: crawl documents politely, with nothing lost."""
 
 import re
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,7 +22,8 @@ from sanderling.cli.flags import SETTING, Patient
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
-from sanderling.cli.pages.summary import summarise, words
+from sanderling.cli.pages.summary import exit_with, summarise, words
+from sanderling.cli.processes import ProcessCount, how_many, is_in_parts
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
@@ -45,6 +45,7 @@ from sanderling.pages.files import FileRules
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
+from sanderling.pages.parts import reopen_left
 from sanderling.pages.report import PagesFacts, report_crawl
 from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
@@ -54,7 +55,6 @@ from sanderling.stores.frontier_rows import End
 from sanderling.words import parse_size
 
 NO_PARQUET = missing("pyarrow", "Parquet")
-UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
 MEDIA = re.compile(r"[\w!#$&^.+*-]+/[\w!#$&^.+*-]+", re.ASCII)
 RPS = 8.0  # to each host at most
 SHOWN = 100  # hosts that a screen chooses from, four times a second
@@ -189,6 +189,12 @@ class PagesFlags:
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
     visiting: VisitFlags = ONCE
+    processes: str = "1"
+
+    @property
+    def visits(self) -> VisitRules | None:
+        """Whether and how often pages are visited again. Raises CommandError."""
+        return self.visiting.rules(self.max_pages)
 
     @property
     def writes_parquet(self) -> bool:
@@ -210,7 +216,7 @@ class PagesFlags:
             max_pages=self.max_pages,
             patience=network.patience,
             leave_out=listed,
-            visits=self.visiting.rules(self.max_pages),
+            visits=self.visits,
             files=network.file_rules(),
             reading=self.reading.rules(),
             max_per_host=network.max_per_host,
@@ -219,16 +225,16 @@ class PagesFlags:
             hosts=hosts_in_force.get() or {},
         )
 
-    def again(self, folder: CrawlFolder) -> str:
-        """The command that goes on with this crawl; what to crawl is in the folder. A limit reached is left out."""
-        limit = None if folder.ledger.counts()[End.LEFT] else self.max_pages
+    def again(self, out: Path, *, limit: int | None = None) -> str:
+        """The command that goes on with this crawl; what to crawl is in the folder."""
         flags = ["--no-parquet"] if self.parquet is False else []
+        flags += [] if self.processes == "1" else ["--processes", self.processes]
         flags += [] if limit is None else ["--max-pages", str(limit)]
         return again(
             "pages crawl",
             "--resume",
             "--out",
-            folder.path,
+            out,
             *flags,
             self.visiting,
             self.network,
@@ -266,6 +272,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         Keep | None,
         Parameter(help="Keep pages as they came, too: html in files of bodies/, warc in archives of warc/."),
     ] = None,
+    processes: ProcessCount = "1",
     json: SummaryAsJson = False,
     visiting: VisitFlags = ONCE,
     network: PagesNetwork = USUAL,
@@ -288,12 +295,22 @@ def crawl(  # noqa: PLR0913 - a flag each
         parquet=parquet,
         visiting=visiting,
         reading=reading,
+        processes=processes,
     )
-    transport, rules = network.transport(), flags.rules()
+    if how_many(processes) > 1 or is_in_parts(out):
+        from sanderling.cli.pages.parts import run_parts_of  # noqa: PLC0415 - most crawls need none
+
+        run_parts_of(out, plan, flags, resume=resume, as_json=json)
+    else:
+        _run_alone(out, plan, flags, resume=resume, as_json=json)
+
+
+def _run_alone(out: Path, plan: CrawlPlan | None, flags: PagesFlags, *, resume: bool, as_json: bool) -> None:
+    transport, rules = flags.network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock(), visits=rules.visits) as folder:
         if resume:
-            folder.ledger.reopen(End.LEFT)
-        run_crawl(folder, transport, rules, flags, as_json=json)
+            reopen_left(folder.ledger)
+        run_crawl(folder, transport, rules, flags, as_json=as_json)
 
 
 def run_crawl(
@@ -303,17 +320,14 @@ def run_crawl(
     screen = fitting(json=as_json)
     for line in flags.without_parquet:
         screen.note(line)
-    with explain_end(flags.again(folder), (FolderError, HandOverError, LoginError, RenderError)):
+    with explain_end(flags.again(folder.path), (FolderError, HandOverError, LoginError, RenderError)):
         ran = run(crawl_folder(folder, transport, rules, flags, SystemClock(), screen))
+    # A limit that is reached is left out.
+    go_on = flags.again(folder.path, limit=None if folder.ledger.counts()[End.LEFT] else flags.max_pages)
     given = flags.network, flags.onward
-    summary = summarise(folder, ran.last, complete=ran.complete, again=flags.again(folder), given=given)
+    summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, given=given)
     screen.end([*words(summary), *ran.notes, *flags.without_parquet], summary.as_json())
-    if ran.stopped:
-        sys.exit(130)
-    if summary.waiting:
-        sys.exit(UNFINISHED)
-    if summary.failed or not summary.seeds_fetched:
-        sys.exit(1)
+    exit_with(summary, stopped=ran.stopped)
 
 
 async def crawl_folder(

@@ -17,15 +17,17 @@ from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages.crawl import USUAL, WHOLE, PagesFlags, PagesNetwork, PagesReading, open_folder, run_crawl
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
+from sanderling.cli.processes import is_in_parts
 from sanderling.clock import SystemClock
-from sanderling.crawls.verify import CrawlProof
+from sanderling.crawls.parts import folders_of
+from sanderling.crawls.verify import CrawlProof, verify_parts
 from sanderling.outcome import Code
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.verify import verify
 from sanderling.redact import redact_url
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_rows import End, Failed, Fault
+from sanderling.stores.frontier_rows import Aside, End, Failed, Fault
 from sanderling.words import count, printable
 
 # In the order of the road: what has a row, what has none, what is still to come.
@@ -37,7 +39,7 @@ Folder = Annotated[Path, Parameter(help="The folder of a crawl.")]
 
 def check_crawl(folder: Path) -> None:
     """Raise CommandError where no crawl has begun."""
-    if not (folder / LEDGER).is_file():
+    if not is_in_parts(folder) and not (folder / LEDGER).is_file():
         found = f"it has no {LEDGER}" if folder.is_dir() else "it is a file" if folder.exists() else "it is not there"
         raise CommandError(f"{folder} is no crawl: {found}", code=2)
 
@@ -46,7 +48,7 @@ def prove_crawl(folder: Path, *, as_json: bool) -> None:
     """Compare the ledger of a crawl with its rows and files, and say what came of it."""
     check_crawl(folder)
     try:
-        proof = verify(folder)
+        proof = verify_parts(folder, verify)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
     if as_json:
@@ -93,10 +95,10 @@ def failed(  # noqa: PLR0913 - a flag each
 def _failures(folder: Path, *, cut_off: bool = False) -> Iterator[Failed]:
     """What failed, or what budgets cut off, read beside a crawl that may be running."""
     wanted = (End.LEFT_OUT, Code.CANCELLED) if cut_off else (End.FAILED, None)
-    path = folder / LEDGER
     try:
-        with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-            yield from (each for each in frontier_reading.failed(db) if _is_so(each, *wanted))
+        for path in (each / LEDGER for each in folders_of(folder)):
+            with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
+                yield from (each for each in frontier_reading.failed(db) if _is_so(each, *wanted))
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
 
@@ -107,6 +109,12 @@ def _is_so(failed: Failed, end: End, code: str | None) -> bool:
 
 def _retry(folder: Path, flags: PagesFlags, *, as_json: bool, cut_off: bool) -> None:
     network, onward = flags.network, flags.onward
+    if is_in_parts(folder):
+        from sanderling.cli.pages.parts import run_parts_of  # noqa: PLC0415 - most crawls need none
+
+        reopen = None if cut_off else End.FAILED
+        run_parts_of(folder, None, flags, resume=True, as_json=as_json, reopen=reopen, retry_cut=cut_off)
+        return
     if next(_failures(folder, cut_off=cut_off), None) is None and not as_json:
         print(f"Nothing {'was cut off by budgets' if cut_off else 'failed'} in {printable(str(folder))}.")
         for line in _not_asked(folder, again("pages crawl", "--resume", "--out", folder, network, onward)):
@@ -121,10 +129,12 @@ def _retry(folder: Path, flags: PagesFlags, *, as_json: bool, cut_off: bool) -> 
 
 def _not_asked(folder: Path, go_on: str) -> Iterator[str]:
     """What has not failed for good: it waits for hosts that did not answer, or will be asked for once more."""
-    path = folder / LEDGER
+    aside, again_by = list[Aside](), dict[str, int]()
     try:
-        with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-            aside, again_by = frontier_reading.aside(db), frontier_reading.blamed(db).again
+        for path in (each / LEDGER for each in folders_of(folder)):
+            with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
+                aside += frontier_reading.aside(db)
+                again_by = dict(Counter(again_by) + Counter(frontier_reading.blamed(db).again))
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
     if aside:

@@ -1,6 +1,7 @@
 """What came of a crawl, in numbers and in words, and what to do next."""
 
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,15 +10,17 @@ from typing import Any
 import msgspec
 
 from sanderling.cli import command_line
+from sanderling.crawls.folder import plan_of
 from sanderling.ids import host_of
 from sanderling.observe.report import Report
 from sanderling.outcome import Code, code_of
-from sanderling.pages.folder import CrawlFolder, FolderState
+from sanderling.pages.folder import CrawlFolder, CrawlPlan, FolderState
 from sanderling.pages.report import PagesFacts
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import KEPT, Aside, End, Fault
 from sanderling.words import count, duration, printable, size
 
+UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
 REASONS = 5  # that are told in words; the others are counted together
 # What the codes mean to whoever has to do something about it; those that are not here speak for themselves.
 MEANINGS = {
@@ -86,47 +89,69 @@ def summarise(
     folder: CrawlFolder, last: Report[PagesFacts], *, complete: bool, again: str = "", given: Iterable[object] = ()
 ) -> PageSummary:
     """The summary of a run that ended with `last`, and goes on with `again`; what failed is asked for as `given`."""
-    counts, aside = folder.ledger.counts(), folder.ledger.aside()
+    resumed, ledgers = folder.state is FolderState.RESUMED, (folder.ledger,)
+    return summarise_ledgers(folder.path, ledgers, last, complete=complete, resumed=resumed, again=again, given=given)
+
+
+def summarise_ledgers(  # noqa: PLR0913 - what is known of a crawl
+    out: Path,
+    ledgers: Sequence[Frontier],
+    last: Report[PagesFacts],
+    *,
+    complete: bool,
+    resumed: bool,
+    again: str,
+    given: Iterable[object],
+) -> PageSummary:
+    """The same of a crawl that several ledgers have parts of."""
+    counts, by_code = Counter[End](), Counter[tuple[End, str]]()
+    for each in ledgers:
+        counts.update(each.counts())
+        by_code.update(each.by_code())
+    aside = sorted((host for each in ledgers for host in each.aside()), key=lambda host: -host.waiting)
     return PageSummary(
         complete=complete,
-        crawl=folder.crawl,
+        crawl=ledgers[0].meta.crawl,
         seconds=round(last.process.seconds, 3),
-        known=folder.ledger.known,
+        known=sum(each.known for each in ledgers),
         fetched=counts[End.FETCHED],
         unchanged=counts[End.UNCHANGED],
         moved=counts[End.MOVED],
         refused=counts[End.REFUSED],
         left_out=counts[End.LEFT_OUT],
-        cut_off=folder.ledger.by_code().get((End.LEFT_OUT, Code.CANCELLED), 0),
+        cut_off=by_code[End.LEFT_OUT, Code.CANCELLED],
         failed=counts[End.FAILED],
         left=counts[End.LEFT],
         waiting=counts[End.WAITING],
         bytes=last.facts.bytes,
         hosts=last.hosts_known,
-        seeds_fetched=_has_all_seeds(folder, counts),
-        out=str(folder.path),
-        failed_by=failed_by(folder.ledger),
+        seeds_fetched=_has_all_seeds(out, ledgers, counts),
+        out=str(out),
+        failed_by=failed_by(ledgers),
         set_aside=sum(each.waiting for each in aside),
         set_aside_by=by_reason(aside),
         aside=tuple(aside),
-        resumed=folder.state is FolderState.RESUMED,
-        files=tuple(_files(folder.path)),
+        resumed=resumed,
+        files=tuple(_files(out)),
         again=again,
-        retry=command_line.again("pages failed", folder.path, "--retry", *given),
+        retry=command_line.again("pages failed", out, "--retry", *given),
     )
 
 
-def _has_all_seeds(folder: CrawlFolder, counts: Mapping[End, int]) -> bool:
+def _has_all_seeds(out: Path, ledgers: Sequence[Frontier], counts: Mapping[End, int]) -> bool:
     """Whether there is a row for every first address that was not left out."""
     if not any(counts[end] for end in (End.WAITING, End.REFUSED, End.FAILED, End.LEFT)):
         return True
-    ends = (folder.ledger.end_of(seed, host_of(seed)) for seed in folder.plan.seeds)
-    return all(end in KEPT or end is End.LEFT_OUT for end in ends)
+    seeds = plan_of(ledgers[0].meta, out, CrawlPlan).seeds
+    ends = ([ledger.end_of(seed, host_of(seed)) for ledger in ledgers] for seed in seeds)
+    return all(any(end in KEPT or end is End.LEFT_OUT for end in found) for found in ends)
 
 
-def failed_by(ledger: Frontier) -> dict[str, int]:
+def failed_by(ledgers: Iterable[Frontier]) -> dict[str, int]:
     """How many failed for each reason, the most frequent first."""
-    by_code = Counter({code: number for (end, code), number in ledger.by_code().items() if end is End.FAILED})
+    by_code = Counter[str]()
+    for each in ledgers:
+        by_code.update({code: number for (end, code), number in each.by_code().items() if end is End.FAILED})
     return dict(by_code.most_common())
 
 
@@ -225,3 +250,13 @@ def _indented(*lines: str) -> Iterator[str]:
     yield ""
     yield from (f"    {line}" for line in lines)
     yield ""
+
+
+def exit_with(summary: PageSummary, *, stopped: bool) -> None:
+    """Exit with the code that says how a run went, if not all went well."""
+    if stopped:
+        sys.exit(130)
+    if summary.waiting:
+        sys.exit(UNFINISHED)
+    if summary.failed or not summary.seeds_fetched:
+        sys.exit(1)

@@ -1,0 +1,153 @@
+"""What the parts of a crawl find for each other: each sends what is not its own, and asks for what it is sent."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from sanderling.clock import Clock
+from sanderling.crawls.parts import part_folder, part_of
+from sanderling.executor import Executor
+from sanderling.stores.board import Board, BoardField
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.mailbox import PartInbox, PartOutbox
+
+INBOX = "inbox"
+QUIET = 0.1  # seconds between two looks into an inbox that has nothing
+FULL = 5_000  # what was sent and is not on disk yet, from which no more is read
+HOSTS = 65_536  # of which it is remembered whose they are
+
+
+class FoundItem(Protocol):
+    """What was found: a URL, or a request of a job."""
+
+    @property
+    def host(self) -> str:
+        """Where it would be asked for."""
+
+    @property
+    def depth(self) -> int:
+        """Links from the first addresses to it."""
+
+
+class PartExchange:
+    """Sends and receives for part `own` of the crawl in the folder `root`, whose ledger says `meta`.
+
+    `kind` is what is found.
+    """
+
+    def __init__(self, root: Path, own: int, board: Board, kind: type[Any], meta: FrontierMeta) -> None:
+        positions = msgspec.json.decode(meta.inbox, type=dict[str, int])
+        self.own = own
+        self.board = board
+        self.over = False
+        self._outbox = PartOutbox(meta.crawl, own, lambda part: part_folder(root, part) / INBOX)
+        self._inbox = PartInbox(part_folder(root, own) / INBOX, meta.crawl, positions)
+        self.positions: Mapping[str, int] = dict(self._inbox.durable)
+        self._sent = 0
+        self._looked = 0
+        self._encoder = msgspec.json.Encoder()
+        self._decoder = msgspec.json.Decoder(kind)
+        self._part_of = lru_cache(HOSTS)(lambda host: part_of(host, board.parts))
+
+    def owns(self, host: str) -> bool:
+        """Whether a host is this part's."""
+        return self._part_of(host) == self.own
+
+    def elsewhere(self, field: BoardField, own: int) -> int:
+        """What the other parts say together; ours is said, so that they know."""
+        self.board.put(self.own, field, own)
+        return self.board.total(field) - own
+
+    # In the thread that writes the ledger.
+
+    def keep_own(self, found: Iterable[Any]) -> list[Any]:
+        """What of it is this part's; the rest is on disk for the others when this returns."""
+        own, others = [], dict[int, list[Any]]()
+        for each in found:
+            part = self._part_of(each.host)
+            if part == self.own:
+                own.append(each)
+            else:
+                others.setdefault(part, []).append(each)
+        if others:
+            self._send(others)
+        return own
+
+    def tell_all(self, found: FoundItem) -> None:
+        """Let every other part know of one thing that was found, whoever it belongs to."""
+        self._send({part: [found] for part in range(self.board.parts) if part != self.own})
+
+    def _send(self, others: Mapping[int, Sequence[Any]]) -> None:
+        for part, items in others.items():
+            self._outbox.put(part, self._encoder.encode_lines(items))
+            self._sent += len(items)
+        self._outbox.sync()
+        self.board.put(self.own, BoardField.SENT, self._sent)
+
+    def committed(self, positions: Mapping[str, int]) -> None:
+        """The ledger has what was read up to here."""
+        self._inbox.durable = dict(positions)
+
+    # In the event loop.
+
+    async def receive(
+        self,
+        executor: Executor,
+        clock: Clock,
+        take: Callable[[Any], object],
+        pending: Callable[[], int],
+        is_idle: Callable[[], bool],
+    ) -> None:
+        """Hand what arrives to `take`, and say whether we are idle, until all parts are.
+
+        `pending` is how much of what was taken is not on disk yet.
+        """
+        while not self.board.over:
+            lines, positions = b"", self.positions
+            if pending() < FULL:
+                lines, positions = await executor(self._inbox.read, self.positions)
+            for each in self._decoder.decode_lines(lines) if lines else ():
+                take(each)
+            self.positions = positions  # with what was read, and nothing in between
+            idle = not lines and is_idle()
+            self._looked += idle
+            self.board.put(self.own, BoardField.LOOKED, self._looked)
+            self.board.put(self.own, BoardField.IDLE, idle)
+            if not lines:
+                await clock.sleep(QUIET)
+        self.over = True
+
+    def close(self) -> None:
+        """Nothing more is sent."""
+        self._outbox.close()
+        self.board.put(self.own, BoardField.IDLE, 0)
+
+
+class EndOfParts:
+    """Says when all parts have nothing to do, and nothing is on its way between them. Ask `is_reached` now and then.
+
+    A part that is idle begins again only by what another sends. So if all are idle, then each has looked into its inbox
+    once more, and then all are idle still and none has sent anything since, nothing is left anywhere.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._sent = -1
+        self._looked: list[int] = []
+
+    def is_reached(self) -> bool:
+        """Whether it is so."""
+        board, parts = self._board, range(self._board.parts)
+        looked = [board.get(part, BoardField.LOOKED) for part in parts]
+        sent = board.total(BoardField.SENT)
+        if board.total(BoardField.IDLE) < board.parts:
+            self._looked = []
+            return False
+        if not self._looked or sent != self._sent:
+            self._sent, self._looked = sent, looked
+            return False
+        # Two looks: the first of them may have begun before.
+        return all(now >= before + 2 for now, before in zip(looked, self._looked, strict=True))

@@ -1,0 +1,54 @@
+"""The records of a crawl in parts: those of one part after the other, each with the number of its part."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from sanderling.stores.record_source import Record, RecordLookup, RecordSource, read_position
+
+
+class PartPositions(msgspec.Struct, frozen=True):
+    """How far each part was read; null where nothing was."""
+
+    parts: list[str | None]
+
+
+class PartRecords:
+    """The records of several folders, as one."""
+
+    def __init__(self, folders: Sequence[Path], opens: Callable[[Path], RecordSource]) -> None:
+        self._folder = folders[0].parent.parent
+        self._sources = [opens(folder) for folder in folders]
+        self.about = replace(self._sources[0].about)
+        if self.about.columns:
+            self.about = replace(self.about, columns=("part", *self.about.columns))
+
+    def read(self, after: str | None = None) -> Iterator[Record]:
+        """The records behind a position, part by part."""
+        at: list[str | None] = [None] * len(self._sources)
+        if after is not None:
+            at = read_position(after, PartPositions, self._folder).parts
+        for number, source in enumerate(self._sources):
+            # The positions of the others are the same for all of these.
+            before, behind = (msgspec.json.encode(part).decode()[1:-1] for part in (at[:number], at[number + 1 :]))
+            head = f'{{"parts":[{before}{"," if before else ""}'
+            tail = f"{',' if behind else ''}{behind}]}}"
+            for record in source.read(at[number]):
+                at[number] = record.position
+                position = f"{head}{msgspec.json.encode(record.position).decode()}{tail}"
+                yield Record(b'{"part":%d,%b' % (number, record.json[1:]), position)
+
+    def show(self, key: str) -> RecordLookup:
+        """The record of a key, of whichever part it is; or why there is none."""
+        found = [source.show(key) for source in self._sources]
+        there = [each for each in found if each.record is not None]
+        if there:
+            return there[0]
+        return max(found, key=lambda each: (bool(each.history), len(each.why)))
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for source in self._sources:
+            source.close()

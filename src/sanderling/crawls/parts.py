@@ -1,0 +1,74 @@
+"""A crawl in parts: hosts are shared out by their partition, and each part is a folder that one process has at a time.
+
+    out/parts.json      how many parts there are
+    out/parts/0003/     part 3: all that the folder of a small crawl has, and its inbox
+
+The number of parts is that of the crawl, and does not change. How many processes own them may differ in every run.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from sanderling.ids import PARTITIONS, partition_of
+from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
+
+FILE, FOLDER = "parts.json", "parts"
+FORMAT = 1
+FEWEST = 8  # parts, so that a crawl that began with two processes can go on with eight
+
+
+class PartsFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What parts.json says."""
+
+    parts: int
+    format: int = FORMAT
+
+
+def number_of_parts(path: Path) -> int:
+    """How many parts the crawl in a folder has; 0 if it is not in parts. Raises FolderError."""
+    with plainly(path):
+        try:
+            found = msgspec.json.decode((path / FILE).read_bytes(), type=PartsFile)
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+        except msgspec.MsgspecError as error:
+            raise FolderError(f"{path / FILE} is damaged: {error}. Restore it from a copy.") from None
+    if found.format > FORMAT:
+        raise FolderError(f"{path / FILE} is of format {found.format}, this version reads up to {FORMAT}.")
+    if not 1 <= found.parts <= PARTITIONS:
+        raise FolderError(f"{path / FILE} is damaged: {found.parts} parts, expected 1 to {PARTITIONS}.")
+    return found.parts
+
+
+def make_parts(path: Path, processes: int) -> int:
+    """Make the folder of a crawl in parts, enough for so many processes; how many. It must hold nothing else."""
+    parts = min(PARTITIONS, max(FEWEST, 1 << (processes - 1).bit_length()))
+    with plainly(path):
+        for each in range(parts):
+            part_folder(path, each).mkdir(parents=True, exist_ok=True)
+        sync_folder(path / FOLDER)
+        write_new(path / FILE, [msgspec.json.encode(PartsFile(parts=parts)), b"\n"])
+        sync_folder(path)
+    return parts
+
+
+def part_folder(path: Path, part: int) -> Path:
+    """The folder of a part."""
+    return path / FOLDER / f"{part:04}"
+
+
+def folders_of(path: Path) -> list[Path]:
+    """The folders that hold a crawl: its parts, or the folder itself. Raises FolderError."""
+    parts = number_of_parts(path)
+    return [part_folder(path, each) for each in range(parts)] if parts else [path]
+
+
+def part_of(host: str, parts: int) -> int:
+    """The part that a host belongs to."""
+    return partition_of(host) * parts // PARTITIONS
+
+
+def share_out(parts: int, processes: int) -> list[list[int]]:
+    """The parts of each process: as many as any other, or one more."""
+    return [list(range(first, parts, processes)) for first in range(min(parts, processes))]
