@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sanderling.jobs.elements import Elements, HtmlElement, XmlElement, select_by_xpath, select_elements
+from sanderling.jobs.elements import Element, Elements, HtmlElement, XmlElement, select_by_xpath, select_elements
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import LONGEST_URL, Request
 from sanderling.pages.charset import decode
@@ -68,15 +68,9 @@ class Page(JobReply):
         """Where the page leads: absolute, each once, in its order; none where it asks not to be followed."""
         return self._extracted.links
 
-    def follow(self, url: str | HtmlElement | XmlElement, **arguments: Any) -> Request:  # noqa: ANN401 - the arguments of a request
+    def follow(self, url: "str | Element", **arguments: Any) -> Request:  # noqa: ANN401 - the arguments of a request
         """A request for an address that the page names, or for that of a link in it. Raises ValueError."""
-        if not isinstance(url, str | HtmlElement | XmlElement):
-            hint = "; for all of a list there is follow_all(selector)" if isinstance(url, list) else ""
-            raise TypeError(f"follow is given {_kind(url)}, expected an address or a link of the page{hint}")
-        address = url if isinstance(url, str) else url.attr("href") or url.attr("src")
-        if address is None:
-            raise ValueError(f"{url!r} has no href and no src, expected a link")
-        return Request(self.urljoin(address), **arguments)
+        return Request(self.urljoin(_address_of(url)), **arguments)
 
     def urljoin(self, url: str) -> str:
         """An address that the page names, absolute and in one spelling, as browsers read it. Raises ValueError."""
@@ -87,14 +81,11 @@ class Page(JobReply):
 
         What leads nowhere on the web is passed over.
         """
-        if not isinstance(selector, str):
-            raise TypeError(
-                f"follow_all is given {_kind(selector)}, expected a CSS selector, as in follow_all('a.next')"
-            )
+        _check_text(selector)
         found = []
-        for link in self.css(selector) if self._may_be_followed else ():
-            value = None if isinstance(link, str) else link.attr("href")
-            if value is None or _OTHER_SCHEME.match(value) or "nofollow" in (link.attr("rel") or "").lower():
+        links = self.css(selector) if self._may_be_followed else ()
+        for value in (_led_to(link) for link in links if not isinstance(link, str)):
+            if value is None or _OTHER_SCHEME.match(value):
                 continue
             try:
                 found.append(self.follow(value, **arguments))
@@ -146,6 +137,28 @@ class Page(JobReply):
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url} {len(self.body):,} bytes>"
+
+
+def _led_to(link: Element) -> str | None:
+    """Where a link leads, if that may be followed."""
+    return None if "nofollow" in (link.attr("rel") or "").lower() else link.attr("href")
+
+
+def _address_of(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, HtmlElement | XmlElement):
+        hint = "; for all of a list there is follow_all(selector)" if isinstance(given, list) else ""
+        raise TypeError(f"follow is given {_kind(given)}, expected an address or a link of the page{hint}")
+    address = given.attr("href") or given.attr("src")
+    if address is None:
+        raise ValueError(f"{given!r} has no href and no src, expected a link")
+    return address
+
+
+def _check_text(selector: object) -> None:
+    if not isinstance(selector, str):
+        raise TypeError(f"follow_all is given {_kind(selector)}, expected a CSS selector, as in follow_all('a.next')")
 
 
 def _kind(given: object) -> str:
