@@ -34,7 +34,6 @@ FAILED_PAUSE = 5.0  # and one that gave no answer
 # A form that pages show after so many log-ins is their own: a search, or the log-in of another account.
 MOST_VAIN = 3
 LONGEST_DETAIL = 200
-SESSION = "session"  # what a form to log in with brings; anything else brings a token
 HOLDER = "token"  # under what name the reply takes up memory
 
 Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
@@ -265,17 +264,16 @@ class Credentials:
         try:
             form = fill_form(fetched.reply, auth.filled(self._environment))
         except FormError as error:
-            return _deny(task, fetched.outcome, str(error), SESSION)
+            return _deny(task, fetched.outcome, str(error), "session")
         if self._memory is not None:
             self._memory.release(HOLDER)
         sent = await send(replace(form, holder=HOLDER))
         if (trouble := self._trouble_of(form, sent)) is not None or sent.reply is None:
             return trouble or sent.outcome
         if has_form(sent.reply, auth.fields):
-            return _deny(form, sent.outcome, "the reply has the form again: it was not accepted", SESSION)
+            return _deny(form, sent.outcome, "the reply has the form again: it was not accepted", "session")
         if auth.success not in sent.reply.body.decode(errors="replace"):
-            missing = f"the reply does not hold {auth.success[:60]!r}, the sign of success"
-            return _deny(form, sent.outcome, missing, SESSION)
+            return _deny(form, sent.outcome, f"the reply lacks {auth.success[:60]!r}, the sign of success", "session")
         return _Token("", float("inf"))
 
     def _ask(self) -> Task:
