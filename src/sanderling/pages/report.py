@@ -67,6 +67,7 @@ def join_crawls(reports: Sequence[Report[PagesFacts]], process: Process) -> Repo
         inflight=sum(each.inflight for each in facts),
         bytes=sum(each.bytes for each in facts),
         hosts=sum(each.hosts for each in facts),
+        cut_off=sum(each.cut_off for each in facts),
         crawl=max((each.crawl for each in facts), default=1),
     )
     return report_pages(joined, join_standings(reports, process))
