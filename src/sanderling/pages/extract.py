@@ -65,7 +65,7 @@ _CANONICAL = re.compile(r"<([^<>]++)>[^,<]*?;\s*+rel\s*+=\s*+\"?(?:[^\",;]*\s)?c
 # Of UTF-8. Cut in two, it would make the page look as if it were in something else.
 _LAST_CHARACTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
 _HEADERS = frozenset(("x-robots-tag", "link", "refresh"))
-_TO_US = frozenset(("robots", AGENT))
+TO_US = frozenset(("robots", AGENT))
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]{1,40})", re.IGNORECASE)
 
 
@@ -151,7 +151,7 @@ def _extract_html(
 
 def _asked(said: "_Said", sent: list[tuple[str, str]]) -> frozenset[str]:
     """What the page and its server ask of robots in general and of us; both count, so the stricter does."""
-    own = (meta.get("content", "") for tag, meta in said if tag == "meta" and meta.get("name", "").lower() in _TO_US)
+    own = (meta.get("content", "") for tag, meta in said if tag == "meta" and meta.get("name", "").lower() in TO_US)
     lines = [value for name, value in sent if name == "x-robots-tag"]
     return directives([*own, *lines]) if lines or said else frozenset()
 
