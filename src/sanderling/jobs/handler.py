@@ -24,7 +24,7 @@ from sanderling.pages.extract import extract
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.rendering import PageRendering, needs_scripts
-from sanderling.stores.frontier_requests import QueuedRequest
+from sanderling.stores.frontier_requests import QueuedRequest, SpoiledRecords
 from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End
 from sanderling.task import Blame, Reply, Task
 
@@ -205,7 +205,7 @@ class JobHandler:
             reply = self._functions.reply_for(work.reader, raw, request, rendered)
         except Mistake as mistake:
             return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
-        collected = Collected(self._functions, work, raw.url)
+        collected = Collected(self._functions, work, raw.url, stored.only)
         following = self._functions.next_page(work, stored, reply)  # first: readers may change the document
         if isinstance(following, Outcome):
             return following
@@ -213,8 +213,12 @@ class JobHandler:
             await self._functions.readers[work.reader].each(key, collected.add, reply)
         except Mistake as mistake:
             return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
-        pages = () if following is None else (following,)
-        return Understood(tuple(collected.records), (*collected.found, *pages), picture)
+        found = (*collected.found, *(() if following is None else (following,)))
+        wrong = collected.wrong(raw.status)
+        if wrong is None or not (collected.records or (found and not stored.only)):
+            return wrong or Understood(tuple(collected.records), found, picture)
+        spoiled = SpoiledRecords(collected.spoiled(stored), replace(wrong, detail=self._functions.mask(wrong.detail)))
+        return Understood(tuple(collected.records), found, picture, spoiled)
 
 
 def _rendered(work: QueuedRequest, made: RenderedPage) -> tuple[Reply, PageRender, BodyFile | None]:

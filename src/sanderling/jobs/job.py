@@ -82,6 +82,7 @@ class Job:
         self.rps = options.get("rps")
         self.max_requests = options.get("max_requests")
         self.max_records = options.get("max_records")
+        self.max_answers: int | None = None  # requests with an end that are enough: of a sample
         hosts = options.get("hosts", ())
         self.hosts = tuple(map(_host, [hosts] if isinstance(hosts, str) else hosts))
         self.arguments = dict(options.get("arguments", {}))

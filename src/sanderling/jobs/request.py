@@ -104,6 +104,7 @@ class StoredRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Any = None
     paging: bool | Paging = False  # True for that of the job
     chain: Chain = Chain()  # what the walk through the pages remembers
+    only: tuple[int, ...] = ()  # the records that were not kept when it was asked before; all if there are none
 
 
 PLAIN = StoredRequest()

@@ -16,7 +16,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.robots_source import RobotsSource
-from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest
+from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest, SpoiledRecords
 from sanderling.stores.frontier_rows import BodyFile, End
 
 REQUEST = 400  # bytes of memory that a request takes up until it is written, beside its data
@@ -27,7 +27,8 @@ class Understood(NamedTuple):
 
     records: tuple[bytes, ...]
     found: tuple[FoundRequest, ...]
-    screenshot: BodyFile | None = None
+    body: BodyFile | None = None  # a screenshot
+    spoiled: SpoiledRecords | None = None
 
 
 @dataclass(slots=True)
@@ -43,7 +44,12 @@ class JobBudget:
     @property
     def is_full(self) -> bool:
         """Whether there are as many records as were wanted."""
-        return self.job.max_records is not None and self.records >= self.job.max_records
+        return reaches(self.records, self.job.max_records)
+
+
+def reaches(number: int, most: int | None) -> bool:
+    """Whether there are as many as may be, if there is a limit."""
+    return most is not None and number >= most
 
 
 def out_of_scope(host: str, hosts: Collection[str]) -> str:
@@ -71,8 +77,14 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
 
     def enough(self, inflight: int) -> bool:
         """Whether the budget is spent, once those in flight are answered."""
-        most = self.budget.job.max_requests
-        return self.budget.is_full or (most is not None and self.budget.requests + inflight >= most)
+        job = self.budget.job
+        asked, answered = self.budget.requests + inflight, self.answered + inflight
+        return self.budget.is_full or reaches(asked, job.max_requests) or reaches(answered, job.max_answers)
+
+    @property
+    def answered(self) -> int:
+        """Requests that were asked for and have their end, also from what was kept."""
+        return self.counts[End.FETCHED] + self.counts[End.FAILED]
 
     def check(self, host: JobHost, queued: QueuedRequest, now: float) -> QueuedRequest | RobotsWork | None:
         """The request if it may be sent; if not, it waits or has its end."""
@@ -112,12 +124,13 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
             return
         self.bytes += size
         self.budget.records += len(read.records)
+        self.counts[End.FAILED] += read.spoiled is not None
         self.add(
             host,
-            ended(work, outcome, End.FETCHED, records=read.records, found=read.found, body=read.screenshot),
+            ended(work, outcome, End.FETCHED, **read._asdict()),
             sum(map(len, read.records))
             + sum(REQUEST + len(each.data or b"") for each in read.found)
-            + (0 if read.screenshot is None else len(read.screenshot.data)),
+            + (0 if read.body is None else len(read.body.data)),
         )
 
     def unfetched(self, queued: QueuedRequest, outcome: Outcome, end: End, requests: int) -> EndedRequest:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sanderling.outcome import Outcome
 from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier_forget import ForgettingFrontier
-from sanderling.stores.frontier_rows import End, Ended, Failed, RetryUrl
+from sanderling.stores.frontier_rows import End, Ended, Failed, RetryUrl, as_text
 
 # Which bytes of the records came of a request: those of no request were written by a release that did not note it.
 WROTE = """CREATE TABLE IF NOT EXISTS wrote (
@@ -51,12 +52,20 @@ class QueuedRequest(NamedTuple):
         return self.id
 
 
+class SpoiledRecords(NamedTuple):
+    """Records of a request that were not kept, as a request of its own that has failed: asked again, it brings them."""
+
+    request: FoundRequest
+    outcome: Outcome
+
+
 class EndedRequest(Ended, frozen=True, kw_only=True):
     """What became of one request: its records, without line breaks, and the further work that was found."""
 
     priority: int = 0
     records: tuple[bytes, ...] = ()
     found: tuple[FoundRequest, ...] = ()
+    spoiled: SpoiledRecords | None = None
 
     def __post_init__(self) -> None:
         if self.end is not End.FETCHED and (self.records or self.found):
@@ -168,6 +177,7 @@ class RequestFrontier(ForgettingFrontier):
             self._put_off(again)
             self._note_written(ended)
             new = self._add_requests([*found, *(work for each in ended for work in each.found)], tally)
+            self._add_spoiled([each.spoiled for each in ended if each.spoiled is not None], tally)
             added = sum(tally.values())
             meta = self._counted(**progress._asdict(), known=self.known + added)
         self.meta = meta
@@ -226,6 +236,25 @@ class RequestFrontier(ForgettingFrontier):
         self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
         tally[End.WAITING, ""] += sum(new.values())
         return new
+
+    def _add_spoiled(self, spoiled: Sequence[SpoiledRecords], tally: Counter[tuple[End, str]]) -> None:
+        """Each gets the next id, and has failed."""
+        hosts = self._host_ids(dict.fromkeys(each.request.host for each in spoiled))
+        for following, ((url, host, depth, key, reader, priority, data), why) in enumerate(
+            spoiled, max(frontier_tables.last_id(self._db), self.meta.last_id) + 1
+        ):
+            self._db.execute(
+                "INSERT INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (following, hosts[host], depth, int(End.FAILED), self._codes[why.code], key, url),
+            )
+            self._db.execute(
+                "INSERT INTO request VALUES (?, ?, ?, ?)", (following, self._readers[reader], priority, data)
+            )
+            self._db.execute(
+                "INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, 0)",
+                (following, why.status, as_text(why.detail)),
+            )
+            tally[End.FAILED, str(why.code)] += 1
 
     def failed_requests(self) -> Iterator[tuple[Failed, str]]:
         """The requests that failed or were left out, by id, each with its reader. Read them before writing."""
