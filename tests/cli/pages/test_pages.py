@@ -29,7 +29,20 @@ from scripted_server import ScriptedServer, Step, answer, reset
 from sanderling.cli.loop import TOGETHER
 
 KEYS = [
-    *("complete", "crawl", "seconds", "known", "fetched", "unchanged", "moved", "refused", "left_out", "cut_off"),
+    *(
+        "complete",
+        "crawl",
+        "seconds",
+        "known",
+        "fetched",
+        "unchanged",
+        "moved",
+        "refused",
+        "left_out",
+        "cut_off",
+        "depth",
+        "at_depth",
+    ),
     *("failed", "left", "waiting"),
     *("bytes", "hosts", "seeds_fetched", "out", "failed_by"),
     *("set_aside", "set_aside_by"),
