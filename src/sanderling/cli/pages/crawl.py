@@ -39,9 +39,9 @@ from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
+from sanderling.pages.crawling import BODIES
 from sanderling.pages.extract import READ_RULES, ReadRules
-from sanderling.pages.files import FileRules
+from sanderling.pages.files import MOST_DECODED, MOST_RAW, FileRules
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
