@@ -11,7 +11,7 @@ from small_api import API, Api, answer, api, run
 from small_shop import SHOP, html
 
 from sanderling import Job, JobReply, Page, Request
-from sanderling.jobs.job import JobError, StartError
+from sanderling.jobs.job import JobError, JobStartError
 from sanderling.jobs.source import JobScope
 from sanderling.task import Task
 
@@ -124,7 +124,7 @@ def test_a_start_that_cannot_be_is_said_without_a_line_of_ours(
     job = Job("a", start=start, hosts=hosts)
     job.page("/item/*")(lambda _: None)
 
-    with pytest.raises(StartError) as error:
+    with pytest.raises(JobStartError) as error:
         run(job, tmp_path, api({}))
 
     assert str(error.value).startswith(f"start of a: {says}")

@@ -35,7 +35,7 @@ class JobError(ValueError):
     """A job is not as it should be. The message says what was found and what was expected."""
 
 
-class StartError(JobError):
+class JobStartError(JobError):
     """Nothing can begin with what the job starts with."""
 
     code = 2  # the command exits with it

@@ -25,7 +25,7 @@ from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.functions import JobFunctions
 from sanderling.jobs.handler import JobHandler, Result, ScopedSender
 from sanderling.jobs.hosts import JobHost
-from sanderling.jobs.job import Job, JobError, StartError
+from sanderling.jobs.job import Job, JobError, JobStartError
 from sanderling.jobs.request import Request
 from sanderling.jobs.rules import JobRules
 from sanderling.jobs.source import JobBudget, JobScope, JobSource, ended
@@ -163,7 +163,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
                 for given in started_with(self.job):
                     take(given)
         except Mistake as mistake:
-            raise StartError(self.functions.mask(f"start of {self.job.name}: {mistake}")) from None
+            raise JobStartError(self.functions.mask(f"start of {self.job.name}: {mistake}")) from None
         self.folder.commit([], found)
         self.folder.ledger.note(begun=True)
 
