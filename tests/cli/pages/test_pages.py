@@ -79,6 +79,22 @@ def test_as_json_there_is_one_document_and_nothing_else(tmp_path: Path) -> None:
     run(main)
 
 
+@pytest.mark.parametrize(("depth", "lead_on"), [("0", 0), ("1", 1), ("2", 0), ("16", 0)])
+def test_that_pages_lead_further_than_the_crawl_goes_is_told(tmp_path: Path, depth: str, lead_on: int) -> None:
+    def leads(*links: str) -> bytes:
+        return answer(200, "".join(f"<a href={each}>x</a>" for each in links).encode(), Content_Type="text/html")
+
+    async def main() -> None:
+        pages = {"/": [leads("/a", "/c")], "/a": [leads("/", "/b")], "/b": [leads("/", "/a")], "/c": [leads("/a")]}
+        async with ScriptedServer({**site(), **pages}) as server:
+            asked = "pages", "crawl", server.url(), "--out", str(tmp_path / "out"), "--depth", depth, "--json"
+            done = await here(*asked, *QUICK)
+
+        assert json.loads(done.out)["at_depth"] == lead_on
+
+    run(main)
+
+
 def test_what_a_budget_cut_off_is_counted_and_asked_for_by_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,7 +88,6 @@ def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Pat
         "known": 10,
         "counts": counts,
         "cut_off": 0,
-        "at_depth": 0,
         "failed_by": reasons,
         "records": 0,
         "requests": 0,
