@@ -57,6 +57,8 @@ class JobFunctions:
         }
         self.dropped = job.drop
         self.renders = job.renders
+        self.statuses = {name: reader.status for name, reader in job.readers.items() if reader.status}
+        self._max_depth = job.max_depth
         self._patterns = job.patterns
         self._hosts = hosts
         self._key = None if job.key is None else UserFunction(job.key, watch)
@@ -117,10 +119,9 @@ class JobFunctions:
             if reader not in self._patterns or starts or name is not None:
                 raise Mistake(f"{request!r}: {error}") from None
             url = request.url
-        if name is None:
-            if starts:
-                known = ", ".join(pattern.text for pattern in self._patterns.values())
-                raise Mistake(f"{url[:200]} is no page of the job, expected one of {known}")
+        if starts and name is None:
+            raise Mistake(self._stray_words(url))
+        if name is None or (self._max_depth is not None and depth > self._max_depth):
             self._pass_over(url)
             return None
         if name not in self.readers:
@@ -143,6 +144,13 @@ class JobFunctions:
     def _resolved(self, url: str, base: str | None) -> str:
         """The address; in a job of pages in its one spelling, which robots.txt is asked about. Raises ValueError."""
         return normalise(url, base, LONGEST_URL) if self._patterns else resolve(url, base)
+
+    def _stray_words(self, url: str) -> str:
+        """Why a job cannot start with an address."""
+        if self._hosts and (host := host_of(url)) not in self._hosts:
+            return f"{host} is none of the job's hosts, expected one of {', '.join(sorted(self._hosts)[:5])}"
+        known = ", ".join(pattern.text for pattern in self._patterns.values())
+        return f"{url[:200]} is no page of the job, expected one of {known}"
 
     def _pass_over(self, url: str) -> None:
         if url in self.passed_over or len(self.passed_over) < MOST_PASSED_OVER:

@@ -16,6 +16,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.robots_source import RobotsSource
+from sanderling.pages.urls import CrawlScope
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest, SpoiledRecords
 from sanderling.stores.frontier_rows import BodyFile, End
 
@@ -31,12 +32,19 @@ class Understood(NamedTuple):
     spoiled: SpoiledRecords | None = None
 
 
+class JobScope(frozenset[str]):
+    """The hosts of a job. `*.example.org` stands for example.org and everything below it."""
+
+    def __contains__(self, host: object) -> bool:
+        return super().__contains__(host) or (isinstance(host, str) and CrawlScope(frozenset(self), 0).allows(host))
+
+
 @dataclass(slots=True)
 class JobBudget:
     """What a job may ask for, and what it has used up of that in all of its runs."""
 
     job: Job
-    hosts: frozenset[str]  # that may be asked
+    hosts: JobScope  # that may be asked
     obeys_robots: bool = False
     requests: int = 0  # that were sent
     records: int = 0
