@@ -1,4 +1,4 @@
-"""`sanderling pages crawl --processes N`: a crawl in parts, which several processes share."""
+"""`sanderling pages crawl` with `--processes`: a crawl in parts, which several processes share."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, closing
