@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli.client import make_transport
-from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_error import CommandError, not_opened
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.config.file import hosts_in_force
 from sanderling.cli.events.onward import NOWHERE, Onward
@@ -384,6 +384,6 @@ def open_folder(
     try:
         folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall(), visits=visits)
     except FolderError as error:
-        raise CommandError(str(error), code=2) from None
+        raise not_opened(error) from None
     with folder:
         yield folder
