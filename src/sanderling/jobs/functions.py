@@ -131,13 +131,14 @@ class JobFunctions:
             task = Task(url, request.method, request.pairs, request.content)
             task = task if paging is None else paging.begin(task)
             json_values.encode(request.data)  # raises for what would be changed
+            own = request.key
+            if own is None and self._key is not None:
+                own = self._key.value_now(request)
+            keyed = own is not None and bool(self._patterns)
             walks = request.paging or (starts and self._paging is not None)
-            data = pack(StoredRequest(task.method, task.headers, task.body, request.data, walks))
+            data = pack(StoredRequest(task.method, task.headers, task.body, request.data, walks, keyed=keyed))
         except (ValueError, TypeError, RecursionError) as error:
             raise Mistake(f"{request!r}: {error}") from None
-        own = request.key
-        if own is None and self._key is not None:
-            own = self._key.value_now(request)
         known_by = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
         return FoundRequest(task.url, task.host, depth, known_by, name, request.priority, data)
 
@@ -174,6 +175,24 @@ class JobFunctions:
             known = key_of(page.method, page.url, msgspec.json.encode((page.headers, page.body)))
         data = pack(StoredRequest(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
         return FoundRequest(page.url, page.host, work.depth + 1, known, work.reader, work.priority, data)
+
+    def alias_of(self, work: QueuedRequest, stored: StoredRequest, url: str) -> FoundRequest | None:
+        """The address that a redirect led to, where a page is known by its address."""
+        if (
+            work.reader not in self._patterns
+            or stored.keyed
+            or stored.only
+            or (stored.method, stored.body) != ("GET", None)
+        ):
+            return None
+        try:
+            final = self._clean(normalise(url, None, LONGEST_URL))
+        except ValueError:
+            return None
+        key = key_of("GET", final, None)
+        if key == key_of("GET", work.url, None):
+            return None
+        return FoundRequest(final, host_of(final), work.depth, key, work.reader)
 
     def reads_pages(self, reader: str) -> bool:
         """Whether it is a page function."""

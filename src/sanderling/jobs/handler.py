@@ -218,10 +218,11 @@ class JobHandler:
             return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
         found = (*collected.found, *(() if following is None else (following,)))
         wrong = collected.wrong(raw.status)
+        alias = self._functions.alias_of(work, stored, raw.url)
         if wrong is None or not (collected.records or (found and not stored.only)):
-            return wrong or Understood(tuple(collected.records), found, picture)
+            return wrong or Understood(tuple(collected.records), found, picture, alias=alias)
         spoiled = SpoiledRecords(collected.spoiled(stored), replace(wrong, detail=self._functions.mask(wrong.detail)))
-        return Understood(tuple(collected.records), found, picture, spoiled)
+        return Understood(tuple(collected.records), found, picture, spoiled, alias)
 
 
 def _rendered(work: QueuedRequest, made: RenderedPage) -> tuple[Reply, PageRender, BodyFile | None]:

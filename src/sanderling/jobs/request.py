@@ -113,6 +113,7 @@ class StoredRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Any = None
     paging: bool | Paging = False  # True for that of the job
     chain: Chain = Chain()  # what the walk through the pages remembers
+    keyed: bool = False  # the job has said by what it is known
     only: tuple[int, ...] = ()  # the records that were not kept when it was asked before; all if there are none
 
 

@@ -1,5 +1,6 @@
 """One run of one job in one folder: the engine, with what is special about jobs."""
 
+from collections import Counter
 from dataclasses import replace
 
 from sanderling.apis.auth import FormLogin, Login, OAuth2
@@ -68,6 +69,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         # Pages that were kept are asked of nobody.
         obeys = bool(job.patterns) and not isinstance(transport.http, StoredReplies)
         self._budget = JobBudget(job, scope, obeys, ledger.meta.requests, ledger.meta.records)
+        self._budget.twice = lambda: folder.twice
         self._credentials = make_credentials(job, folder, scope, clock, memory)
         self.functions = JobFunctions(job, folder.arguments, self._credentials, self._watch, scope)
         session = CrawlSession(folder.path, transport.hosts, clock)
@@ -114,7 +116,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         if not ledger.meta.begun:
             await self._begin()
         if self.counts[End.LEFT_OUT]:  # the scope may be another
-            self.counts[End.LEFT_OUT] -= ledger.reopen_at(self._scope)
+            self.source.counts[End.LEFT_OUT] -= ledger.reopen_at(self._scope)
         try:
             await self.ask_for(ledger.waiting_by_priority())
         finally:
@@ -141,7 +143,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
             if queued is not None:
                 outcome = Outcome(Code.PARSE_ERROR, detail=found.reason)
                 self.folder.commit([ended(queued, outcome, End.FAILED, requests=found.times)], [])
-                self.counts[End.FAILED] += 1
+                self.source.counts[End.FAILED] += 1
             del stuck[key]
         write_stuck(self.folder.path, stuck)
 
@@ -176,6 +178,13 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         return [] if found is None else [found]
 
     @property
+    def counts(self) -> Counter[End]:
+        """Requests by their end."""
+        found = Counter(self.source.counts)
+        found.update(self.folder.more)
+        return found
+
+    @property
     def requests(self) -> int:
         """Requests that were sent, in all runs."""
         return self._budget.requests
@@ -183,7 +192,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
     @property
     def records(self) -> int:
         """Records that were kept, in all runs."""
-        return self._budget.records
+        return self._budget.kept
 
 
 def make_credentials(

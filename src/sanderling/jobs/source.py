@@ -1,7 +1,7 @@
 """What a job asks next, within its scope and budget; and what becomes of each request."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ class Understood(NamedTuple):
     found: tuple[FoundRequest, ...]
     body: BodyFile | None = None  # a screenshot
     spoiled: SpoiledRecords | None = None
+    alias: FoundRequest | None = None  # the address that a redirect led to
 
 
 class JobScope(frozenset[str]):
@@ -48,11 +49,17 @@ class JobBudget:
     obeys_robots: bool = False
     requests: int = 0  # that were sent
     records: int = 0
+    twice: Callable[[], int] = lambda: 0  # of these, records that were there already
 
     @property
     def is_full(self) -> bool:
         """Whether there are as many records as were wanted."""
-        return reaches(self.records, self.job.max_records)
+        return reaches(self.kept, self.job.max_records)
+
+    @property
+    def kept(self) -> int:
+        """Records that are kept, or will be once they are written."""
+        return self.records - self.twice()
 
 
 def reaches(number: int, most: int | None) -> bool:

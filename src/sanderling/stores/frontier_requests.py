@@ -13,7 +13,7 @@ from sanderling.outcome import Outcome
 from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier_forget import ForgettingFrontier
-from sanderling.stores.frontier_rows import End, Ended, Failed, RetryUrl, as_text
+from sanderling.stores.frontier_rows import UNFETCHED, End, Ended, Failed, RetryUrl, as_text
 
 # Which bytes of the records came of a request: those of no request were written by a release that did not note it.
 WROTE = """CREATE TABLE IF NOT EXISTS wrote (
@@ -66,6 +66,7 @@ class EndedRequest(Ended, frozen=True, kw_only=True):
     records: tuple[bytes, ...] = ()
     found: tuple[FoundRequest, ...] = ()
     spoiled: SpoiledRecords | None = None
+    alias: FoundRequest | None = None  # the address that a redirect led to, which is then known as well
 
     def __post_init__(self) -> None:
         if self.end is not End.FETCHED and (self.records or self.found):
@@ -176,8 +177,9 @@ class RequestFrontier(ForgettingFrontier):
             self._unrank([(each.priority, each.id) for each in ended if each.priority])
             self._put_off(again)
             self._note_written(ended)
+            self._add_ended(End.MOVED, [(each.alias, each.outcome) for each in ended if each.alias is not None], tally)
             new = self._add_requests([*found, *(work for each in ended for work in each.found)], tally)
-            self._add_spoiled([each.spoiled for each in ended if each.spoiled is not None], tally)
+            self._add_ended(End.FAILED, [each.spoiled for each in ended if each.spoiled is not None], tally)
             added = sum(tally.values())
             meta = self._counted(**progress._asdict(), known=self.known + added)
         self.meta = meta
@@ -237,24 +239,31 @@ class RequestFrontier(ForgettingFrontier):
         tally[End.WAITING, ""] += sum(new.values())
         return new
 
-    def _add_spoiled(self, spoiled: Sequence[SpoiledRecords], tally: Counter[tuple[End, str]]) -> None:
-        """Each gets the next id, and has failed."""
-        hosts = self._host_ids(dict.fromkeys(each.request.host for each in spoiled))
-        for following, ((url, host, depth, key, reader, priority, data), why) in enumerate(
-            spoiled, max(frontier_tables.last_id(self._db), self.meta.last_id) + 1
-        ):
+    def end_by_key(self, request: FoundRequest) -> End | None:
+        """What became of a request that is known by this key; None if none is."""
+        sql = "SELECT end FROM url JOIN host ON host.id = url.host WHERE host.name = ? AND url.key = ?"
+        with plainly(self._path):
+            row = self._db.execute(sql, (request.host, request.key)).fetchone()
+        return None if row is None else End(row[0])
+
+    def _add_ended(
+        self, end: End, added: Sequence[tuple[FoundRequest, Outcome]], tally: Counter[tuple[End, str]]
+    ) -> None:
+        """Each gets the next id, and has its end."""
+        if not added:
+            return
+        hosts = self._host_ids(dict.fromkeys(request.host for request, _ in added), make=True)
+        following = max(frontier_tables.last_id(self._db), self.meta.last_id) + 1
+        for number, ((url, host, depth, key, reader, priority, data), why) in enumerate(added, following):
             self._db.execute(
                 "INSERT INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (following, hosts[host], depth, int(End.FAILED), self._codes[why.code], key, url),
+                (number, hosts[host], depth, int(end), self._codes[why.code], key, url),
             )
-            self._db.execute(
-                "INSERT INTO request VALUES (?, ?, ?, ?)", (following, self._readers[reader], priority, data)
-            )
-            self._db.execute(
-                "INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, 0)",
-                (following, why.status, as_text(why.detail)),
-            )
-            tally[End.FAILED, str(why.code)] += 1
+            self._db.execute("INSERT INTO request VALUES (?, ?, ?, ?)", (number, self._readers[reader], priority, data))
+            tally[end, str(why.code)] += 1
+            if end in UNFETCHED:
+                sql = "INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, 0)"
+                self._db.execute(sql, (number, why.status, as_text(why.detail)))
 
     def failed_requests(self) -> Iterator[tuple[Failed, str]]:
         """The requests that failed or were left out, by id, each with its reader. Read them before writing."""

@@ -85,7 +85,12 @@ def test_that_pages_lead_further_than_the_crawl_goes_is_told(tmp_path: Path, dep
         return answer(200, "".join(f"<a href={each}>x</a>" for each in links).encode(), Content_Type="text/html")
 
     async def main() -> None:
-        pages = {"/": [leads("/a", "/c")], "/a": [leads("/", "/b")], "/b": [leads("/", "/a")], "/c": [leads("/a")]}
+        pages: dict[str, list[bytes | list[Step]]] = {
+            "/": [leads("/a", "/c")],
+            "/a": [leads("/", "/b")],
+            "/b": [leads("/", "/a")],
+            "/c": [leads("/a")],
+        }
         async with ScriptedServer({**site(), **pages}) as server:
             asked = "pages", "crawl", server.url(), "--out", str(tmp_path / "out"), "--depth", depth, "--json"
             done = await here(*asked, *QUICK)
