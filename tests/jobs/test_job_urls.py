@@ -12,6 +12,7 @@ from small_api import API, Ran, answer, api, run
 from small_shop import SHOP, html
 
 from sanderling import Job, JobReply, Page, Request
+from sanderling.jobs.verify import verify_job
 from sanderling.pages.urls import normalise
 
 ROBOTS = answer(body=b"User-agent: *\nDisallow: /private/\n", Content_Type="text/plain")
@@ -115,3 +116,67 @@ def test_an_address_of_many_characters_is_asked_for_as_ever(tmp_path: Path) -> N
     job.start = far
 
     assert run(job, tmp_path, api({far: html("")})).records == [{"url": far}]
+
+
+LEADS = {
+    "/r1": "/item/7",
+    "/r2": "/item/7",
+    "/r3": "/r1",
+    "/r4": "/item/7?b=2&a=1",
+    "/item/7?a=1&b=2": "/item/7?b=2&a=1",
+}
+
+
+def moving(leads: dict[str, str], **options: object) -> Job:
+    """A job that keeps the address of every page; the first leads to these."""
+    job = everything(**options)
+    job.start = [f"{SHOP}{each}" for each in leads]
+    return job
+
+
+def moved_world() -> dict[str, object]:
+    found = {f"{SHOP}{each}": answer(status=302, Location=to) for each, to in LEADS.items()}
+    return {**found, f"{SHOP}/item/7": html("7"), f"{SHOP}/item/7?b=2&a=1": html("7 b a")}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.permutations([*LEADS, "/item/7"]), st.floats(0.1, 2.0))
+def test_a_page_that_redirects_lead_to_is_kept_once(paths: list[str], after: float) -> None:
+    with TemporaryDirectory() as folder:
+        for stop in (after, None):
+            job = moving(dict.fromkeys(paths, ""))
+            ran = run(job, Path(folder), api(moved_world()), rps=5, stop_after=stop)
+        proof = verify_job(Path(folder))
+
+    assert sorted(each["url"] for each in ran.records) == [f"{SHOP}/item/7", f"{SHOP}/item/7?b=2&a=1"]
+    assert ran.run.records == 2
+    assert ran.failed == []
+    assert proof.ok, proof.problems
+
+
+def test_a_link_found_later_to_where_a_redirect_led_is_known(tmp_path: Path) -> None:
+    first = html('<a href="/item/7">x</a>')
+    world = api(
+        {
+            f"{SHOP}/": answer(status=301, Location="/home"),
+            f"{SHOP}/home": first,
+            f"{SHOP}/item/7": html('<a href="/home">home</a>'),
+        }
+    )
+
+    ran = run(everything(), tmp_path, world)
+
+    assert [each["url"] for each in ran.records] == [f"{SHOP}/home", f"{SHOP}/item/7"]
+    assert world.urls.count(f"{SHOP}/home") == 1
+
+
+def test_a_redirect_to_what_has_failed_is_kept_and_one_with_a_key_of_its_own_too(tmp_path: Path) -> None:
+    flaky = [answer(status=410), html("7")]
+    world = api({f"{SHOP}/item/7": flaky, f"{SHOP}/r1": answer(status=302, Location="/item/7")})
+    job = Job("keyed", start=[f"{SHOP}/item/7", f"{SHOP}/r1", Request(f"{SHOP}/r1", key="once more")])
+    job.page("/**")(lambda page: {"asked": page.request.url})
+
+    ran = run(job, tmp_path, world, rps=1)
+
+    assert ran.records == [{"asked": f"{SHOP}/r1"}] * 2
+    assert [each["url"] for each in ran.failed] == [f"{SHOP}/item/7"]

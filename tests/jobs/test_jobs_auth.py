@@ -219,7 +219,7 @@ def test_a_job_logs_in_by_what_is_set_for_its_host_though_robots_txt_is_against_
                 return [{"title": page.css("h1").text}, *page.follow_all("a")]
 
             login = FormLogin(server.url("/login"), {"user": "me", "password": "hunter2"}, success="Log out")
-            hosts = {f"127.0.0.1:{server.port}": HostSettings(login=login)}
+            hosts = {f"127.0.0.1:{server.port}": HostSettings(login=login, plain_http=True)}
             result = await run_job(job, tmp_path / "out", private=True, hosts=hosts, keep="warc")
             assert result.complete
             titles = [json.loads(line)["title"] for line in result.records.read_text().splitlines()]

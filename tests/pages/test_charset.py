@@ -141,3 +141,20 @@ def test_anything_can_be_read(body: bytes, hint: str | None) -> None:
 
     assert name in NAMES
     text.encode()  # no lone surrogates
+
+
+@pytest.mark.parametrize("flaw", [b"\xe9", b"\xff", b"\xc3"])
+def test_utf8_with_one_bad_byte_stays_utf8(flaw: bytes) -> None:
+    text, charset = decode("Дом и сад. ".encode() + flaw + " où naïve".encode(), None)
+
+    assert (charset, text) == ("utf-8", "Дом и сад. \ufffd où naïve")
+
+
+@given(st.sampled_from(["windows-1251", "windows-1252", "shift_jis", "gbk", "euc-kr", "big5"]))
+def test_other_encodings_are_not_taken_for_flawed_utf8(name: str) -> None:
+    text = {"windows-1251": "Съешь ещё этих мягких булок", "windows-1252": "Müßig, naïve, où, déjà vu"}.get(
+        name, "東京 日本 中国" * 9
+    )
+    body = text.encode({"shift_jis": "cp932", "euc-kr": "cp949"}.get(name, name), "ignore")
+
+    assert decode(body, None)[1] != "utf-8"

@@ -1,6 +1,7 @@
 """Sessions of a crawl: walls of cookies, log-ins by a form, what outlives a kill, and what is never written down."""
 
 import stat
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -9,9 +10,14 @@ import pytest
 from small_web import crawl, page, reply, web
 
 from sanderling import HostSettings
+from sanderling.clock import SystemClock
 from sanderling.crawls.folder import LedgerFolder
-from sanderling.crawls.session import LoginError
+from sanderling.crawls.session import LoginError, Logins
+from sanderling.fetch.attempts import Fetcher
+from sanderling.fetch.http import Http
 from sanderling.jobs import FormLogin
+from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.cookie_file import FILE
 from sanderling.stores.durable import FolderError
@@ -257,3 +263,26 @@ def test_a_cookie_bomb_loses_no_page(tmp_path: Path) -> None:
     assert len(crawled.fetched) == 2
     assert len(dict(of.tasks[-1].headers)["Cookie"]) < 8000
     assert (tmp_path / "out" / FILE).stat().st_size < 300_000
+
+
+@pytest.mark.parametrize(
+    ("page", "own", "each", "told"),
+    [
+        ("http://a.example/login", None, None, True),
+        ("HTTP://a.example/login", False, True, True),
+        ("http://a.example/login", True, None, False),
+        ("http://a.example/login", None, True, False),
+        ("https://a.example/login", None, None, False),
+    ],
+)
+def test_a_password_goes_by_https_alone(
+    monkeypatch: pytest.MonkeyPatch, *, page: str, own: bool | None, each: bool | None, told: bool
+) -> None:
+    monkeypatch.setenv("CLUB", "hunter2")
+    login = FormLogin(page, {"password": "env:CLUB"})
+    hosts = {"a.example": HostSettings(login=login, plain_http=own), "*": HostSettings(plain_http=each)}
+    clock, limiter = SystemClock(), Limiter()
+    one = Fetcher(Http(), limiter)
+
+    with pytest.raises(LoginError, match="plain-http") if told else nullcontext():
+        Logins(hosts, one, one, Memory(1), clock, lambda: None)

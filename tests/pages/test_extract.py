@@ -90,7 +90,7 @@ def test_of_two_values_the_first_counts_and_names_are_in_lower_case() -> None:
 
 
 def test_there_is_an_end_to_metadata() -> None:
-    many = read("".join(f"<meta name=og:{number} content={'x' * 5000}>" for number in range(500))).metadata
+    many = read("".join(f"<meta name=og:{number} content={'x' * 20_000}>" for number in range(500))).metadata
 
     assert len(many) == MOST_METADATA
     assert {len(value) for value in many.values()} == {LONGEST_VALUE}
@@ -205,14 +205,14 @@ def test_a_page_leads_to_other_languages_and_by_a_refresh() -> None:
         ("30", None),
         ("url=/x", None),
         ("0;url=javascript:x", None),
-        ("0;" + "x" * 5000, "https://e.example/a/" + "x" * 1_980),
+        ("0;" + "x" * 5000, "https://e.example/a/" + "x" * 1_998),
     ],
 )
 def test_where_a_refresh_leads(content: str, leads: str | None) -> None:
     page = extract(b"<p>x", content_type="text/html", url=URL, headers=[("Refresh", content)])
 
     assert page.metadata.get("refresh") == leads
-    assert [link[:2000] for link in page.links] == ([] if leads is None else [leads])
+    assert list(page.links) == ([] if leads is None else [leads])
 
 
 @pytest.mark.parametrize(
@@ -318,3 +318,17 @@ def test_anything_is_a_document(body: bytes, content_type: str, url: str, langua
     assert len(set(page.links)) == len(page.links)
     for value in dataclasses.astuple(page):
         str(value).encode()  # no lone surrogates
+
+
+def test_what_is_cut_of_a_title_or_a_description_is_said() -> None:
+    page = read(f"<title>{'t' * 501}</title><meta name=description content={'d' * 20_000}>")
+
+    assert page.cut == (
+        "cut: 1 characters of the title behind the first 500; description behind the first 10,000 characters"
+    )
+    assert not read(f"<title>{'t' * 500}</title><meta name=description content={'d' * 9_000}>").cut
+
+
+@pytest.mark.parametrize("state", ["j" * 70_000, "' b='".join("xy" * 5000)])
+def test_a_link_is_found_whatever_its_tag_says_beside(state: str) -> None:
+    assert read(f"<a data-state='{state}' href=/after>x</a>").links == ("https://e.example/after",)

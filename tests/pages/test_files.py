@@ -157,3 +157,35 @@ def test_what_is_no_type_or_size_is_refused(tmp_path: Path, flag: str, value: st
     done = called("pages", "crawl", "https://a.example/", "--out", str(tmp_path / "out"), flag, value)
 
     assert (done.code, flag in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("said", ["application/octet-stream", "binary/octet-stream", ""])
+@pytest.mark.parametrize("begins", [b"PK\x03\x04", b"\0\1\2\3"])
+def test_a_large_file_of_no_known_type_goes_to_disk_and_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, begins: bytes
+) -> None:
+    monkeypatch.setattr(files, "MOST_RAW", 4000)  # of what is read as a page
+    typed = {"Content_Type": said} if said else {}
+    body = begins + FILE
+    head = answer(200, b"", Content_Length=str(len(body)), ETag=TAG, **typed)
+    part = answer(206, body[5000:], Content_Range=f"bytes 5000-{len(body) - 1}/{len(body)}", ETag=TAG, **typed)
+    script: Script = {"/": [html("/f")], "/f": [[head + body[:300], 0.02, body[300:5000], 0.2, reset], part]}
+
+    rows, requests = crawl(tmp_path / "out", script, FileRules())
+
+    assert rows["/f"]["sha256"] == hashlib.sha256(body).hexdigest()
+    assert [each.headers.get("range") for each in requests if each.path == "/f"] == [None, "bytes=5000-"]
+
+
+@pytest.mark.parametrize("sizes", [(5000,), (100, 4900), (20, 20, 5000)])
+def test_a_large_page_of_no_known_type_is_read(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    page = b"<!doctype html><title>t</title><p>" + b"words " * 800
+    pieces: list[Step] = [answer(200, b"", Content_Length=str(len(page)), Content_Type="application/octet-stream")]
+    at = 0
+    for size in sizes:
+        pieces += [page[at : at + size], 0.02]
+        at += size
+
+    rows, _ = crawl(tmp_path / "out", {"/": [html("/f")], "/f": [pieces]}, FileRules())
+
+    assert (rows["/f"]["title"], rows["/f"]["bytes"]) == ("t", len(page))

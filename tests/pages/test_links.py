@@ -72,6 +72,7 @@ def test_links_are_absolute_whatever_the_page_says(base: str, href: str) -> None
 
 def test_a_page_may_say_where_its_links_start() -> None:
     assert found("<base href=/x/><base href=/y/><a href=z>") == ["https://e.example/x/z"]
+    assert found("<base target=_blank><base href=/x/><a href=z>") == ["https://e.example/x/z"]
     assert found("<base href='javascript:x'><a href=z>") == ["https://e.example/a/z"]
     assert found("<base href='http://[x'><a href=z>") == ["https://e.example/a/z"]
 
@@ -107,3 +108,36 @@ def test_where_a_page_leads_in_other_ways_comes_behind_its_links() -> None:
         "https://e.example/x",
         "https://e.example/y",
     )
+
+
+@pytest.mark.parametrize(
+    ("href", "url"),
+    [
+        (r"\one", "https://e.example/one"),
+        (r"\\f.example\two", "https://f.example/two"),
+        (r"http:\\f.example\three?a\b#c\d", r"http://f.example/three?a\b#c\d"),
+        ("///f.example/four", "https://f.example/four"),
+        ("https:////f.example/five", "https://f.example/five"),
+        (r"six\..\seven", "https://e.example/a/seven"),
+        ("/x///y?u=///z", "https://e.example/x///y?u=///z"),
+    ],
+)
+def test_a_backslash_is_a_slash_and_two_are_enough_before_a_host(href: str, url: str) -> None:
+    assert Links(PAGE).absolute(href) == url
+
+
+@pytest.mark.parametrize(
+    ("charset", "href", "url"),
+    [
+        ("windows-1251", "/find?q=слово#слово", "https://e.example/find?q=%F1%EB%EE%E2%EE#слово"),
+        ("windows-1251", "/слово?q=ß", "https://e.example/слово?q=%26%23223%3B"),
+        ("shift_jis", "?q=表", "https://e.example/a/b?q=%95%5C"),
+        ("utf-16le", "?q=é", "https://e.example/a/b?q=%C3%A9"),
+        ("utf-8", "?q=é", "https://e.example/a/b?q=é"),
+    ],
+)
+def test_a_query_is_sent_in_the_encoding_of_its_page(charset: str, href: str, url: str) -> None:
+    links = Links(PAGE)
+    links.charset = charset
+
+    assert links.absolute(href) == url

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sanderling.pages.robots import ALLOW_ALL, LONGEST_DELAY, MOST, MOST_SITEMAPS, UNREACHABLE, Robots, read
+from sanderling.pages.robots import ALLOW_ALL, LONGEST_DELAY, MOST, MOST_SITEMAPS, UNREACHABLE, Robots, directives, read
 from sanderling.pages.urls import normalise
 
 
@@ -209,12 +209,24 @@ def test_rules_before_any_agent_are_nobodys() -> None:
     assert robots("Disallow: /\nUser-agent: *\nDisallow: /b").allows("https://a.test/a")
 
 
-@pytest.mark.parametrize("line", ["", "Sitemap: https://a.test/s", "Crawl-delay: 1", "Foo: bar", "foo", "# foo", ":"])
+@pytest.mark.parametrize("line", ["", "Sitemap: https://a.test/s", "Foo: bar", "foo", "# foo", ":"])
 def test_other_lines_end_no_group(line: str) -> None:
     """Section 2.2.4: they must not interfere with the lines that are defined."""
     text = f"User-agent: sanderling\n{line}\nUser-agent: other\n{line}\nDisallow: /a\n{line}\nDisallow: /b"
 
     assert [robots(text).allows(f"https://a.test/{path}") for path in "abc"] == [False, False, True]
+
+
+@pytest.mark.parametrize("line", ["Crawl-delay: 1", "Request-rate: 1/1"])
+def test_a_pace_is_said_to_those_above_it_and_to_nobody_below(line: str) -> None:
+    found = robots(f"User-agent: sanderling\n{line}\n\nUser-agent: *\nCrawl-delay: 30\nDisallow: /b")
+
+    assert (found.delay, found.allows("https://a.test/b")) == (1.0, True)
+
+
+@pytest.mark.parametrize("separator", [", ", ";", " ; "])
+def test_directives_are_told_apart_however_they_are_separated(separator: str) -> None:
+    assert directives([f"noindex{separator}nofollow"]) == {"noindex", "nofollow"}
 
 
 @pytest.mark.parametrize("name", ["DISALLOW", "dissallow", "disalow", " Disallow "])

@@ -147,7 +147,24 @@ def test_what_was_read_before_the_end_is_kept() -> None:
     assert found == Sitemap(("https://a.test/x",), (), "XML broken: no element found: line 4, column 24")
 
 
-@pytest.mark.parametrize("fault", ["<", "&", "&nbsp;", "</x>", "\0", "\ufffe"])
+def test_an_ampersand_as_it_is_loses_nothing() -> None:
+    said = (
+        "https://a.test/?a=1&b=2",
+        "https://a.test/?c&amp;d&nbsp;e&copy=1",
+        "<![CDATA[https://a.test/?f&amp;g]] &h]]>",
+    )
+    packed = gzip.compress(urlset("https://a.test/x", *said, "https://a.test/y").encode())
+
+    assert read(packed, URL).pages == (
+        "https://a.test/x",
+        "https://a.test/?a=1&b=2",
+        "https://a.test/?c&d&nbsp;e&copy=1",
+        "https://a.test/?f&amp;g%5D%5D%20&h",
+        "https://a.test/y",
+    )
+
+
+@pytest.mark.parametrize("fault", ["<", "</x>", "\0", "\ufffe"])
 def test_what_was_read_before_a_fault_is_kept(fault: str) -> None:
     found = read(urlset("https://a.test/x", fault, "https://a.test/y").encode(), URL)
 

@@ -14,6 +14,7 @@ from kept_records import make_job
 import sanderling
 from sanderling.pages import earlier
 from sanderling.records.folders import open_records
+from sanderling.records.parts import MARK, OLD_MARK, FolderOfParts
 from sanderling.stores import frontier_file
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.instances import open_instances
@@ -200,3 +201,13 @@ def test_what_holds_no_records_says_so(make: Callable[[Path], object], said: str
 
     with pytest.raises(RecordsError, match=said):
         open_records(tmp_path)
+
+
+def test_the_mark_of_parts_is_found_under_its_old_name_and_readers_of_parquet_pass_over_it(tmp_path: Path) -> None:
+    (tmp_path / OLD_MARK).write_bytes(b"{}")
+    folder = FolderOfParts(tmp_path)
+
+    assert folder.open() == b"{}"
+    folder.close()
+    assert sorted(each.name for each in tmp_path.iterdir() if each.name[0] != ".") == [MARK]
+    assert MARK.startswith("_")

@@ -264,16 +264,16 @@ class Credentials:
         try:
             form = fill_form(fetched.reply, auth.filled(self._environment))
         except FormError as error:
-            return _deny(task, fetched.outcome, str(error))
+            return _deny(task, fetched.outcome, str(error), "session")
         if self._memory is not None:
             self._memory.release(HOLDER)
         sent = await send(replace(form, holder=HOLDER))
         if (trouble := self._trouble_of(form, sent)) is not None or sent.reply is None:
             return trouble or sent.outcome
         if has_form(sent.reply, auth.fields):
-            return _deny(form, sent.outcome, "the reply has the form again: it was not accepted")
+            return _deny(form, sent.outcome, "the reply has the form again: it was not accepted", "session")
         if auth.success not in sent.reply.body.decode(errors="replace"):
-            return _deny(form, sent.outcome, f"the reply does not hold {auth.success[:60]!r}, the sign of success")
+            return _deny(form, sent.outcome, f"the reply lacks {auth.success[:60]!r}, the sign of success", "session")
         return _Token("", float("inf"))
 
     def _ask(self) -> Task:
@@ -367,8 +367,8 @@ def _leads_to(auth: FormLogin, reply: Reply) -> bool:
     return auth.is_page(reply.url) or auth.is_page(urljoin(reply.url, reply.header("Location") or reply.url))
 
 
-def _deny(task: Task, outcome: Outcome, why: str) -> Outcome:
-    return Outcome(Code.AUTH_FAILED, outcome.status, f"no token from {task.host}: {why}"[:LONGEST_DETAIL])
+def _deny(task: Task, outcome: Outcome, why: str, what: str = "token") -> Outcome:
+    return Outcome(Code.AUTH_FAILED, outcome.status, f"no {what} from {task.host}: {why}"[:LONGEST_DETAIL])
 
 
 def _error_name(answer: JsonReply) -> str:

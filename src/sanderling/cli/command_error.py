@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from sanderling.stores.durable import FolderError
 from sanderling.words import printable
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
@@ -13,6 +14,11 @@ class CommandError(Exception):
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
         self.code = code
+
+
+def not_opened(error: FolderError) -> CommandError:
+    """That a folder cannot be used; a disk without room is no mistake of who runs the command."""
+    return CommandError(str(error), code=1 if error.full else 2)
 
 
 def not_begun(what: str, folder: Path | str, flag: str, begin: str) -> CommandError:

@@ -93,14 +93,14 @@ def explain_end(onward: str, known: tuple[type[Exception], ...]) -> Iterator[Non
     try:
         yield
     except known as error:
-        raise CommandError(printable(str(error))) from None
+        raise CommandError(printable(str(error)), getattr(error, "code", 1)) from None
     except ExceptionGroup as group:
         kinds: tuple[type[Exception], ...] = (*known, CommandError)
         wanted, rest = group.split(kinds)
         if wanted is None or rest is not None:
             raise
         first = _first(wanted)
-        raise CommandError(printable(str(first)), first.code if isinstance(first, CommandError) else 1) from None
+        raise CommandError(printable(str(first)), getattr(first, "code", 1)) from None
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise CommandError(
             f"stopped at once; what was kept is safe. Go on with:\n\n    {onward}\n", INTERRUPTED

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
@@ -18,7 +19,6 @@ from sanderling.stores.limiter_file import add_news, keep
 
 PUBLISH_EVERY = 1.0  # seconds between two status.json
 KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts
-NEWS_EVERY = 0.2  # seconds that a penalty may be, however many hosts there are
 BREATH = 0.01  # seconds between two pieces of all of it, each a millisecond's work: never a tenth of the time
 
 S = TypeVar("S")
@@ -66,11 +66,11 @@ def publish_status(
 
 def save_limiter(limiter: Limiter, folder: Path, executor: Executor) -> Beside:
     """Keep what the limiter learned in the folder every few seconds, and penalties at once, for the next run."""
-    clock = SystemClock()
+    clock, told = SystemClock(), asyncio.Event()
 
     async def add() -> list[bytes]:
         added: list[bytes] = []
-        while news := limiter.take_news():
+        while news := limiter.take_news(told.set):
             added.append(news)
             await executor(add_news, folder, news)
         return added
@@ -84,9 +84,12 @@ def save_limiter(limiter: Limiter, folder: Path, executor: Executor) -> Beside:
                 late += await add()
             pieces.append(piece)
         await executor(keep, folder, pieces, late)
-        for _ in range(round(KEEP_EVERY / NEWS_EVERY)):
-            await add()
-            await clock.sleep(NEWS_EVERY)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KEEP_EVERY):
+                while True:
+                    told.clear()
+                    await add()
+                    await told.wait()
 
     return repeat(0.0, save)
 

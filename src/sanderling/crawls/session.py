@@ -117,6 +117,7 @@ class Logins:
         self._fetcher = fetcher
         self._follower = follower
         self._stop = stop
+        _check_encrypted(hosts)
         try:
             self._logins = {
                 _spelled(pattern): Credentials(each.login, _Any(), clock, memory=memory)
@@ -145,6 +146,16 @@ class Logins:
             await each.close()
         if why := next((each.denied for each in self._logins.values() if each.denied), ""):
             raise LoginError(f"{why}. Nothing is lost: put the log-in right and run again.")
+
+
+def _check_encrypted(hosts: HostPatterns) -> None:
+    for pattern, each in hosts.items():
+        said = each.plain_http if each.plain_http is not None or EACH not in hosts else hosts[EACH].plain_http
+        if each.login is not None and each.login.page[:5].lower() == "http:" and not said:
+            raise LoginError(
+                f'hosts."{pattern}": the page of its log-in is http://, and passwords go to https:// alone. Name it by'
+                " https://, or set plain-http = true there"
+            )
 
 
 class _Any:

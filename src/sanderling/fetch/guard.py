@@ -148,7 +148,7 @@ def _check_host(host: Host, scheme: str, rules: GuardRules) -> None:
     if address is None:
         return
     if not rules.raw_addresses:
-        raise Refused(f"host {name} is an address: only names are called, as raw_addresses is off")
+        raise Refused(f"host {name} is an address: only names are called, as raw_addresses is off (--private calls it)")
     _check(address, rules)
 
 

@@ -25,6 +25,14 @@ class LocatedMistake(Mistake):
     """The message ends with the place."""
 
 
+class BadRecord(Mistake):
+    """One value that a function brought is not to be kept, and the others are: `note` is told why, with the place."""
+
+    def __init__(self, said: str, note: Callable[[str], object]) -> None:
+        super().__init__(said)
+        self.note = note
+
+
 class CallWatch(Protocol):
     """Notices when one call holds the loop for too long (`jobs/watchdog.py`)."""
 
@@ -81,7 +89,7 @@ class UserFunction:
             result = self._call(key, arguments)
             if isinstance(result, GeneratorType) and spread:
                 frame = result.gi_frame
-                self._watched_take(key, _all_of(result), take)
+                self._watched_take(key, _all_of(result), take, frame)
                 return
             if isinstance(result, AsyncGeneratorType) and spread:
                 await self._in_time(self._take_each(key, result, take))
@@ -92,7 +100,7 @@ class UserFunction:
         except LocatedMistake:
             raise
         except Mistake as mistake:
-            raise self._locate(str(mistake), self._line if frame is None else frame.f_lineno) from None
+            raise self.locate(str(mistake), self._line if frame is None else frame.f_lineno) from None
         except BaseException as error:  # it may be anything, sys.exit too
             raise self._mistake(error) from error
 
@@ -105,7 +113,7 @@ class UserFunction:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise self._locate(f"{self.name} took more than {LONGEST_CALL:g} s", self._line) from None
+            raise self.locate(f"{self.name} took more than {LONGEST_CALL:g} s", self._line) from None
 
     def _call(self, key: str, arguments: tuple[object, ...]) -> Any:  # noqa: ANN401 - whatever it returns
         self._watch.begin(key)
@@ -114,27 +122,38 @@ class UserFunction:
         finally:
             self._watch.end()
 
-    def _watched_take(self, key: str, values: Iterable[Any], take: Callable[[Any], object]) -> None:
+    def _watched_take(
+        self, key: str, values: Iterable[Any], take: Callable[[Any], object], frame: FrameType | None = None
+    ) -> None:
         self._watch.begin(key)
         try:
             for value in values:
-                take(value)
+                self._take(value, take, frame)
         finally:
             self._watch.end()
+
+    def _take(self, value: object, take: Callable[[Any], object], frame: FrameType | None) -> None:
+        """Hand a value over; `frame` is where the function is."""
+        try:
+            take(value)
+        except BadRecord as bad:
+            located = isinstance(bad.__cause__, LocatedMistake)
+            line = self._line if frame is None else frame.f_lineno
+            bad.note(str(bad) if located else str(self.locate(str(bad), line)))
 
     async def _take_each(self, key: str, values: AsyncGeneratorType[Any, None], take: Callable[[Any], object]) -> None:
         step: Stepped | None = None
         try:
             while True:
                 step = Stepped(anext(values), key, self._watch)
-                self._watched_take(key, (await step,), take)
+                self._watched_take(key, (await step,), take, values.ag_frame)
         except StopAsyncIteration:
             return
         except Mistake as mistake:
             if isinstance(mistake, LocatedMistake):
                 raise
             line = self._line if values.ag_frame is None else values.ag_frame.f_lineno
-            raise self._locate(str(mistake), line) from None
+            raise self.locate(str(mistake), line) from None
         finally:
             if step is None or not step.left:
                 await Stepped(values.aclose(), key, self._watch)
@@ -152,10 +171,12 @@ class UserFunction:
         try:
             said = str(error)
         except Exception as wrong:  # the words are a user's function, too
-            raise self._locate(f"{name}: its words raise {type(wrong).__name__}", line) from wrong
-        return self._locate(f"{name}: {said}" if said else name, line)
+            raise self.locate(f"{name}: its words raise {type(wrong).__name__}", line) from wrong
+        return self.locate(f"{name}: {said}" if said else name, line)
 
-    def _locate(self, said: str, line: int) -> LocatedMistake:
+    def locate(self, said: str, line: int | None = None) -> LocatedMistake:
+        """What is wrong, with the file and the line: the first of the function, if no other is known."""
+        line = self._line if line is None else line
         place = f"{self._file.rpartition('/')[2]}:{line}" if self._file else "in a function without a file"
         return LocatedMistake(f"{' '.join(said.split())[:LONGEST]} ({place})")
 

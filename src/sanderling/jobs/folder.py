@@ -1,6 +1,7 @@
 """The folder of a job: whose it is, what it holds, and how a run begins and ends in it."""
 
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -23,7 +24,7 @@ from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, s
 from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier, Waiting
-from sanderling.stores.frontier_rows import RetryUrl
+from sanderling.stores.frontier_rows import End, RetryUrl
 from sanderling.stores.rows_file import RowsFile, reaches
 
 FORMAT = 1  # of job.json
@@ -53,6 +54,10 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         super().__init__(path, lock, ledger)
         self.job = job
         self.keep = keep
+        self.twice = 0  # records that came by a redirect and were there, in this run
+        self.more = Counter(
+            {End.MOVED: 0, End.FAILED: 0}
+        )  # requests that have an end in this run by that, and were not asked for
         self._forgotten = ForgottenUrls(Forgotten.of(path))
         self.arguments = plan_of(ledger.meta, path / FRONTIER, JobPlan).arguments
         watermark = ledger.meta.watermark
@@ -119,6 +124,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
                 self._without_forgotten(found),
                 [msgspec.structs.replace(each, found=tuple(self._without_forgotten(each.found))) for each in ended],
             )
+        ended = self._once(ended)
         write_bodies(self.path, [each.body for each in ended if each.body is not None])
         meta = self.ledger.meta
         records, checksum = [record for each in ended for record in each.records], meta.checksum
@@ -127,6 +133,23 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         sent = meta.requests if requests is None else requests
         progress = JobProgress(self.rows.append(records), meta.records + len(records), checksum, sent)
         return self.ledger.commit_requests(ended, found, progress, again)
+
+    def _once(self, ended: Sequence[EndedRequest]) -> list[EndedRequest]:
+        """Of a page that is known by the address that a redirect led to, nothing is kept a second time."""
+        found, taken = [], set[bytes]()
+        for each in ended:
+            end = None if each.alias is None else self.ledger.end_by_key(each.alias)
+            if each.alias is None or (end is None and each.alias.key not in taken):
+                taken |= set() if each.alias is None else {each.alias.key}
+                self.more[End.MOVED] += each.alias is not None
+                found.append(each)
+            elif end in (End.FAILED, End.LEFT_OUT, End.REFUSED):
+                found.append(msgspec.structs.replace(each, alias=None))
+            else:
+                self.twice += len(each.records)
+                self.more[End.FAILED] -= each.spoiled is not None
+                found.append(msgspec.structs.replace(each, records=(), found=(), spoiled=None, alias=None))
+        return found
 
     def before(self, http: Sends) -> Sends:
         """A client that asks for nothing that the folder has forgotten, wherever a redirect leads."""

@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import is_dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 
 from sanderling.apis.credentials import Credentials
 from sanderling.apis.paging import NextPage
+from sanderling.apis.paging_chain import Chain
 from sanderling.ids import host_of
 from sanderling.jobs import json_values
-from sanderling.jobs.calls import CallWatch, Mistake, UserFunction
+from sanderling.jobs.calls import BadRecord, CallWatch, Mistake, UserFunction
 from sanderling.jobs.job import Job
 from sanderling.jobs.page import Page, PageRender
 from sanderling.jobs.reply import JobReply
@@ -24,6 +25,7 @@ from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
 from sanderling.task import Reply, Task
 
 MOST_YIELDS = 100_000  # of one reply
+MOST_NAMED = 20  # records that are wrong, in the words on their page
 MOST_PASSED_OVER = 1000  # links that lead to no page of the job and are told apart
 
 NOT_RECORDS = (str, bytes, bytearray, int, float, bool, type(None))
@@ -55,6 +57,8 @@ class JobFunctions:
         }
         self.dropped = job.drop
         self.renders = job.renders
+        self.statuses = {name: reader.status for name, reader in job.readers.items() if reader.status}
+        self._max_depth = job.max_depth
         self._patterns = job.patterns
         self._hosts = hosts
         self._key = None if job.key is None else UserFunction(job.key, watch)
@@ -115,10 +119,9 @@ class JobFunctions:
             if reader not in self._patterns or starts or name is not None:
                 raise Mistake(f"{request!r}: {error}") from None
             url = request.url
-        if name is None:
-            if starts:
-                known = ", ".join(pattern.text for pattern in self._patterns.values())
-                raise Mistake(f"{url[:200]} is no page of the job, expected one of {known}")
+        if starts and name is None:
+            raise Mistake(self._stray_words(url))
+        if name is None or (self._max_depth is not None and depth > self._max_depth):
             self._pass_over(url)
             return None
         if name not in self.readers:
@@ -128,19 +131,27 @@ class JobFunctions:
             task = Task(url, request.method, request.pairs, request.content)
             task = task if paging is None else paging.begin(task)
             json_values.encode(request.data)  # raises for what would be changed
+            own = request.key
+            if own is None and self._key is not None:
+                own = self._key.value_now(request)
+            keyed = own is not None and bool(self._patterns)
             walks = request.paging or (starts and self._paging is not None)
-            data = pack(StoredRequest(task.method, task.headers, task.body, request.data, walks))
+            data = pack(StoredRequest(task.method, task.headers, task.body, request.data, walks, keyed=keyed))
         except (ValueError, TypeError, RecursionError) as error:
             raise Mistake(f"{request!r}: {error}") from None
-        own = request.key
-        if own is None and self._key is not None:
-            own = self._key.value_now(request)
         known_by = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
         return FoundRequest(task.url, task.host, depth, known_by, name, request.priority, data)
 
     def _resolved(self, url: str, base: str | None) -> str:
         """The address; in a job of pages in its one spelling, which robots.txt is asked about. Raises ValueError."""
         return normalise(url, base, LONGEST_URL) if self._patterns else resolve(url, base)
+
+    def _stray_words(self, url: str) -> str:
+        """Why a job cannot start with an address."""
+        if self._hosts and (host := host_of(url)) not in self._hosts:
+            return f"{host} is none of the job's hosts, expected one of {', '.join(sorted(self._hosts)[:5])}"
+        known = ", ".join(pattern.text for pattern in self._patterns.values())
+        return f"{url[:200]} is no page of the job, expected one of {known}"
 
     def _pass_over(self, url: str) -> None:
         if url in self.passed_over or len(self.passed_over) < MOST_PASSED_OVER:
@@ -165,16 +176,37 @@ class JobFunctions:
         data = pack(StoredRequest(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
         return FoundRequest(page.url, page.host, work.depth + 1, known, work.reader, work.priority, data)
 
+    def alias_of(self, work: QueuedRequest, stored: StoredRequest, url: str) -> FoundRequest | None:
+        """The address that a redirect led to, where a page is known by its address."""
+        if (
+            work.reader not in self._patterns
+            or stored.keyed
+            or stored.only
+            or (stored.method, stored.body) != ("GET", None)
+        ):
+            return None
+        try:
+            final = self._clean(normalise(url, None, LONGEST_URL))
+        except ValueError:
+            return None
+        key = key_of("GET", final, None)
+        if key == key_of("GET", work.url, None):
+            return None
+        return FoundRequest(final, host_of(final), work.depth, key, work.reader)
+
     def reads_pages(self, reader: str) -> bool:
         """Whether it is a page function."""
         return reader in self._patterns
 
     def pass_through(self, record: object) -> object:
-        """The record after the functions for each; `dropped` if one of them wants it left out."""
+        """The record after the functions for each; `dropped` if one of them wants it left out. Raises Mistake."""
         for function in self.each:
             said = function.value_now(record)
             if said is self.dropped:
                 return said
+            if said is not None and isinstance(said, NOT_RECORDS) and not isinstance(record, NOT_RECORDS):
+                wanted = "a record, job.drop, or None for the record as it is"
+                raise function.locate(f"{function.name} returned {said!r:.60}, expected {wanted}")
             record = record if said is None else said
         return record
 
@@ -191,9 +223,12 @@ class JobFunctions:
 
 
 class Collected:
-    """What a reader has yielded for one reply so far."""
+    """What a reader has yielded for one reply so far; where only some records are wanted, no others are kept."""
 
-    def __init__(self, functions: JobFunctions, work: QueuedRequest, base: str) -> None:
+    def __init__(self, functions: JobFunctions, work: QueuedRequest, base: str, only: Collection[int] = ()) -> None:
+        self._only = frozenset(only)
+        self._bad: dict[int, str] = {}  # why records were not kept
+        self._number = 0  # of records that were yielded
         self.records: list[bytes] = []
         self.found: list[FoundRequest] = []
         self._functions = functions
@@ -203,8 +238,8 @@ class Collected:
         self._is_page = functions.reads_pages(work.reader)
 
     def add(self, value: object) -> None:
-        """Take in one value: a further request, or a record. Raises Mistake."""
-        if len(self.records) + len(self.found) >= MOST_YIELDS:
+        """Take in one value: a further request, or a record. Raises Mistake, or BadRecord if only that is wrong."""
+        if self._number + len(self.found) >= MOST_YIELDS:
             raise Mistake(f"more than {MOST_YIELDS:,} values for one reply; none of them is kept")
         if isinstance(value, str) and self._is_page:
             value = Request(value)
@@ -212,13 +247,40 @@ class Collected:
             work = self._work
             found = self._functions.to_found(value, self._base, work.reader, work.depth + 1, starts=False)
             self.found += [] if found is None else [found]
-        elif (value := self._functions.pass_through(value)) is not self._functions.dropped:
-            self.records.append(self._encode(value))
+            return
+        self._number += 1
+        if self._only and self._number not in self._only:
+            return
+        try:
+            if (value := self._functions.pass_through(value)) is not self._functions.dropped:
+                self.records.append(self._encode(value))
+        except Mistake as mistake:
+            said = str(mistake)
+            said = said if said.startswith("record ") else f"record {self._number}: {said}"
+            raise BadRecord(said, partial(self._bad.__setitem__, self._number)) from mistake
+
+    def wrong(self, status: int) -> Outcome | None:
+        """Why some records were not kept, if it is so."""
+        for number in self._only:
+            if number > self._number:
+                self._bad.setdefault(number, f"record {number} is not there any more")
+        if not self._bad:
+            return None
+        (_, said), *more = sorted(self._bad.items())
+        also = f"; also records {', '.join(str(number) for number, _ in more[:MOST_NAMED])}" if more else ""
+        return Outcome(Code.PARSE_ERROR, status, f"{said}{also}{' …' if len(more) > MOST_NAMED else ''}")
+
+    def spoiled(self, stored: StoredRequest) -> FoundRequest:
+        """The same request once more, for the records that were not kept."""
+        work = self._work
+        again = msgspec.structs.replace(stored, only=tuple(sorted(self._bad)), paging=False, chain=Chain())
+        key = key_of("RECORDS", str(work.id), None)
+        return FoundRequest(work.url, work.host, work.depth, key, work.reader, work.priority, pack(again))
 
     def _encode(self, value: object) -> bytes:
         if self._check is None and isinstance(value, NOT_RECORDS):
             raise Mistake(f"{value!r:.60} is no record, expected a dict, a list, a struct, a dataclass or a Request")
-        number = len(self.records) + 1
+        number = self._number
         try:
             record = json_values.encode(value)
         except ValueError as error:

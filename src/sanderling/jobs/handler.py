@@ -16,7 +16,7 @@ from sanderling.jobs.functions import Collected, JobFunctions
 from sanderling.jobs.page import PageRender
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import MOST_PRIORITY, Request, StoredRequest, unpack
-from sanderling.jobs.source import JobBudget, Understood, out_of_scope
+from sanderling.jobs.source import JobBudget, JobScope, Understood, out_of_scope
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
@@ -24,7 +24,7 @@ from sanderling.pages.extract import extract
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.rendering import PageRendering, needs_scripts
-from sanderling.stores.frontier_requests import QueuedRequest
+from sanderling.stores.frontier_requests import QueuedRequest, SpoiledRecords
 from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End
 from sanderling.task import Blame, Reply, Task
 
@@ -39,7 +39,7 @@ class ScopedSender:
     `strays` has the holders of tasks that led elsewhere, and what becomes of them.
     """
 
-    def __init__(self, http: Sends, hosts: frozenset[str], budget: JobBudget, permissions: Permissions | None) -> None:
+    def __init__(self, http: Sends, hosts: JobScope, budget: JobBudget, permissions: Permissions | None) -> None:
         self._http = http
         self._hosts = hosts
         self._budget = budget
@@ -159,12 +159,14 @@ class JobHandler:
 
     def _judging(self, key: str, request: Request) -> Read | None:
         """What the job makes of a reply, where it has a word on that."""
-        if self._functions.after or self._functions.answers is not None:
+        if self._functions.after or self._functions.answers is not None or request.read in self._functions.statuses:
             return partial(self._judge, key, request)
         return None
 
     async def _judge(self, key: str, request: Request, raw: Reply, outcome: Outcome) -> Outcome:
         reply = JobReply(raw, request, self._functions.arguments)
+        if raw.status in self._functions.statuses.get(request.read or "", ()):
+            outcome = Outcome(Code.OK, raw.status)
         if self._functions.answers is not None:
             outcome = self._functions.answers.read(reply.parsed, outcome, self._clock.wall())
         try:
@@ -203,9 +205,10 @@ class JobHandler:
         raw, rendered, picture = (made, None, None) if isinstance(made, Reply) else _rendered(work, made)
         try:
             reply = self._functions.reply_for(work.reader, raw, request, rendered)
+            reply.depth = work.depth
         except Mistake as mistake:
             return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
-        collected = Collected(self._functions, work, raw.url)
+        collected = Collected(self._functions, work, raw.url, stored.only)
         following = self._functions.next_page(work, stored, reply)  # first: readers may change the document
         if isinstance(following, Outcome):
             return following
@@ -213,8 +216,13 @@ class JobHandler:
             await self._functions.readers[work.reader].each(key, collected.add, reply)
         except Mistake as mistake:
             return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
-        pages = () if following is None else (following,)
-        return Understood(tuple(collected.records), (*collected.found, *pages), picture)
+        found = (*collected.found, *(() if following is None else (following,)))
+        wrong = collected.wrong(raw.status)
+        alias = self._functions.alias_of(work, stored, raw.url)
+        if wrong is None or not (collected.records or (found and not stored.only)):
+            return wrong or Understood(tuple(collected.records), found, picture, alias=alias)
+        spoiled = SpoiledRecords(collected.spoiled(stored), replace(wrong, detail=self._functions.mask(wrong.detail)))
+        return Understood(tuple(collected.records), found, picture, spoiled, alias)
 
 
 def _rendered(work: QueuedRequest, made: RenderedPage) -> tuple[Reply, PageRender, BodyFile | None]:

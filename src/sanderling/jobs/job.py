@@ -24,12 +24,21 @@ Argument = str | int | float | bool
 Render = bool | Literal["empty"]  # in a browser: never, always, or what is empty without scripts
 F = TypeVar("F", bound=Callable[..., Any])
 
+# What these say is for us and not for a function: who we are, or to wait.
+NOT_READ = frozenset({401, 407, 408, 425, 429, 503})
+
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 class JobError(ValueError):
     """A job is not as it should be. The message says what was found and what was expected."""
+
+
+class JobStartError(JobError):
+    """Nothing can begin with what the job starts with."""
+
+    code = 2  # the command exits with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,7 @@ class Reader:
     record: Any = None
     pattern: UrlPattern | None = None
     render: Render = False
+    status: frozenset[int] = frozenset()  # that are read beside 2xx
 
 
 class JobOptions(TypedDict, total=False):
@@ -47,7 +57,8 @@ class JobOptions(TypedDict, total=False):
 
     answers: Answers  # what is an error, missing, a refusal
     rps: float  # requests a second to each host at most
-    hosts: Iterable[str]  # that may be asked; by default those that it starts with
+    hosts: Iterable[str]  # that may be asked, *.example.org with all below it; by default those that it starts with
+    max_depth: int  # links from where it starts, at most; pages that paging walks through do not count
     max_requests: int  # in all runs
     max_records: int  # in all runs; those of the last request are all kept
     arguments: Mapping[str, Argument]  # names and defaults
@@ -80,8 +91,10 @@ class Job:
         self.auth = auth
         self.answers = options.get("answers")
         self.rps = options.get("rps")
+        self.max_depth = options.get("max_depth")
         self.max_requests = options.get("max_requests")
         self.max_records = options.get("max_records")
+        self.max_answers: int | None = None  # requests with an end that are enough: of a sample
         hosts = options.get("hosts", ())
         self.hosts = tuple(map(_host, [hosts] if isinstance(hosts, str) else hosts))
         self.arguments = dict(options.get("arguments", {}))
@@ -97,8 +110,12 @@ class Job:
         name = self.name
         for limit in ("rps", "max_requests", "max_records"):
             value = getattr(self, limit)
-            if value is not None and not value > 0:
-                raise JobError(f"{limit} of {name} is {value}, expected a number above 0")
+            if value is None:
+                continue
+            if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+                raise JobError(f"{limit} of {name} is {value!r:.60}, expected a number above 0")
+        if self.max_depth is not None and not (type(self.max_depth) is int and self.max_depth >= 0):
+            raise JobError(f"max_depth of {name} is {self.max_depth!r:.60}, expected a whole number from 0")
         for argument, default in self.arguments.items():
             if not isinstance(default, Argument):
                 raise JobError(
@@ -122,14 +139,21 @@ class Job:
         *,
         record: Any = None,  # noqa: ANN401 - a type
         render: Render = False,
+        status: Iterable[int] = (),
     ) -> Callable[[F], F]:
         """Add a page function: it is given each `Page` whose address fits, and yields records, links and requests.
 
         A job with page functions obeys robots.txt. With `render`, its pages are opened in a browser; "empty": those
-        that are empty without scripts.
+        that are empty without scripts. `status` has those that it reads, too, beside 2xx: (404, 410).
         """
+        if callable(pattern):
+            raise JobError(f"{self.name}: @job.page has no pattern, expected one, as in @job.page('/list/*')")
         if render not in (True, False, "empty"):
             raise JobError(f'{self.name}: render of {pattern} is {render!r:.60}, expected True, False or "empty"')
+        read = frozenset(status)
+        if wrong := [each for each in read if each in NOT_READ or not 400 <= each < 600]:
+            refusals = ", ".join(map(str, sorted(NOT_READ)))
+            raise JobError(f"{self.name}: status of {pattern} has {wrong[0]}, expected 400 to 599, and not {refusals}")
         try:
             found = UrlPattern(pattern)
         except (ValueError, TypeError, AttributeError) as error:
@@ -147,7 +171,7 @@ class Job:
             def read_page(page: Page) -> Any:  # noqa: ANN401 - whatever it returns
                 return function(page, **page.captures)
 
-            self._add_reader(read_page, Reader(read_page, record, found, render))
+            self._add_reader(read_page, Reader(read_page, record, found, render, read))
             return function
 
         return add
@@ -233,7 +257,8 @@ class Job:
 
 def _host(name: str) -> str:
     try:
-        return normalise(name)
+        bare = name.removeprefix("*.")
+        return f"{name[: len(name) - len(bare)]}{normalise(bare)}"
     except HostError as error:
         raise JobError(f"hosts: {error}") from None
 

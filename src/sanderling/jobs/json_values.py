@@ -14,6 +14,8 @@ from uuid import UUID
 
 import msgspec
 
+from sanderling.jobs.elements import Elements, HtmlElement, XmlElement
+
 # What is a text, a number or a word of JSON, or becomes one text in a documented way.
 _PLAIN = frozenset({str, int, bool, type(None), datetime, date, time, timedelta, UUID})
 _NOT_JSON = (bytes, bytearray, memoryview, set, frozenset, msgspec.Raw)
@@ -44,9 +46,16 @@ def _flaw(value: object) -> str:
         return _first_flaw((f"[{at}]", each) for at, each in enumerate(value) if type(each) not in _PLAIN)  # type: ignore[arg-type, var-annotated]
     if isinstance(value, float | Decimal):
         return "" if isfinite(value) else f" is {value}, expected a number"
+    return _never_json(value) or _flaw_of_object(value)
+
+
+def _never_json(value: object) -> str:
     if isinstance(value, _NOT_JSON):
-        return f" is {kind.__name__}, expected what JSON has: a text, a number, true, false, null, a list or a dict"
-    return _flaw_of_object(value)
+        expected = "what JSON has: a text, a number, true, false, null, a list or a dict"
+        return f" is {type(value).__name__}, expected {expected}"
+    if isinstance(value, HtmlElement | XmlElement | Elements) and not _is_texts(value):
+        return " is what a selector found, expected what it says: was .text forgotten?"
+    return ""
 
 
 def _flaw_of_dict(value: dict[Any, Any]) -> str:
@@ -72,6 +81,10 @@ def _flaw_of_object(value: object) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         return _first_flaw((f".{each.name}", getattr(value, each.name, None)) for each in fields(value))
     return ""
+
+
+def _is_texts(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(each, str) for each in found)
 
 
 def _first_flaw(parts: Iterator[tuple[str, object]]) -> str:

@@ -10,8 +10,9 @@ from sanderling.jobs.elements import Element, Elements, HtmlElement, XmlElement,
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import LONGEST_URL, Request
 from sanderling.pages.charset import decode
-from sanderling.pages.extract import ExtractedPage, charset_in, extract
+from sanderling.pages.extract import TO_US, ExtractedPage, charset_in, extract
 from sanderling.pages.kinds import ContentKind, kind_of
+from sanderling.pages.robots import directives
 from sanderling.pages.urls import normalise
 from sanderling.task import Reply
 
@@ -69,21 +70,25 @@ class Page(JobReply):
 
     def follow(self, url: "str | Element", **arguments: Any) -> Request:  # noqa: ANN401 - the arguments of a request
         """A request for an address that the page names, or for that of a link in it. Raises ValueError."""
-        address = url if isinstance(url, str) else url.attributes.get("href") or url.attributes.get("src")
-        if address is None:
-            raise ValueError(f"{url!r} has no href and no src, expected a link")
-        return Request(self.urljoin(address), **arguments)
+        return Request(self.urljoin(_address_of(url)), **arguments)
 
     def urljoin(self, url: str) -> str:
         """An address that the page names, absolute and in one spelling, as browsers read it. Raises ValueError."""
         return normalise(url, self._base, LONGEST_URL)
 
     def follow_all(self, selector: str, **arguments: Any) -> list[Request]:  # noqa: ANN401 - the same
-        """Requests for all links that a CSS selector finds; what leads nowhere on the web is passed over."""
+        """Requests for all links that a CSS selector finds, as far as the page lets them be followed.
+
+        What leads nowhere on the web is passed over.
+        """
+        _check_text(selector)
         found = []
-        for value in self.css(selector).attrs("href"):
+        links = self.css(selector) if self._may_be_followed else ()
+        for value in (_led_to(link) for link in links if not isinstance(link, str)):
+            if value is None or _OTHER_SCHEME.match(value):
+                continue
             try:
-                found += [] if _OTHER_SCHEME.match(value) else [self.follow(value, **arguments)]
+                found.append(self.follow(value, **arguments))
             except ValueError:  # a link that no browser could follow
                 continue
         return found
@@ -109,7 +114,16 @@ class Page(JobReply):
     @cached_property
     def _extracted(self) -> ExtractedPage:
         content_type = self.header("Content-Type") or ""
-        return extract(self.body, content_type=content_type, url=self.url, language=self.header("Content-Language"))
+        spoken = self.header("Content-Language")
+        return extract(self.body, content_type=content_type, url=self.url, language=spoken, headers=self.headers)
+
+    @cached_property
+    def _may_be_followed(self) -> bool:
+        """Whether the page lets robots follow its links."""
+        metas = [each for each in self.css("meta[name][content]") if not isinstance(each, str)]
+        said = [each.attr("content") or "" for each in metas if (each.attr("name") or "").lower() in TO_US]
+        sent = [value for name, value in self.headers if name.lower() == "x-robots-tag"]
+        return directives([*said, *sent]).isdisjoint(("nofollow", "none"))
 
     @cached_property
     def _base(self) -> str:
@@ -123,3 +137,32 @@ class Page(JobReply):
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url} {len(self.body):,} bytes>"
+
+
+def _led_to(link: Element) -> str | None:
+    """Where a link leads, if that may be followed."""
+    return None if "nofollow" in (link.attr("rel") or "").lower() else link.attr("href")
+
+
+def _address_of(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, HtmlElement | XmlElement):
+        hint = "; for all of a list there is follow_all(selector)" if isinstance(given, list) else ""
+        raise TypeError(f"follow is given {_kind(given)}, expected an address or a link of the page{hint}")
+    address = given.attr("href") or given.attr("src")
+    if address is None:
+        raise ValueError(f"{given!r} has no href and no src, expected a link")
+    return address
+
+
+def _check_text(selector: object) -> None:
+    if not isinstance(selector, str):
+        raise TypeError(f"follow_all is given {_kind(selector)}, expected a CSS selector, as in follow_all('a.next')")
+
+
+def _kind(given: object) -> str:
+    """What was given, in words."""
+    if given is None:
+        return "None: nothing was found"
+    return f"a list of {len(given)}" if isinstance(given, list) else f"{given!r:.60}"

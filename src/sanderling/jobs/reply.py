@@ -15,14 +15,18 @@ _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
 class JobReply:
-    """An answer; beside it the request with its `data`, and the arguments of the job as `args`."""
+    """An answer; beside it the request with its `data`, and the arguments of the job as `args`.
 
-    __slots__ = ("args", "parsed", "raw", "request")
+    `depth` is how many links from where the job started it was found.
+    """
+
+    __slots__ = ("args", "depth", "parsed", "raw", "request")
 
     def __init__(self, raw: Reply, request: Request, args: Mapping[str, Any]) -> None:
         self.raw = raw
         self.request = request
         self.args = args
+        self.depth = 0
         self.parsed = JsonReply(raw)
 
     @property

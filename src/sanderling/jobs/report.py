@@ -6,6 +6,7 @@ import msgspec
 
 from sanderling.engine.host_report import EngineStanding, backlog_host, standing_of
 from sanderling.jobs.run import JobRun
+from sanderling.jobs.source import reaches
 from sanderling.observe.metric import counter, gauge
 from sanderling.observe.report import (
     Progress,
@@ -37,6 +38,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     hosts: int
     gone: dict[str, int]  # requests that wait for a reader that the job has not any more, by its name
     over_budget: bool  # as much was asked for as may be
+    spent: tuple[str, ...] = ()  # the limits that are reached
     passed_over: int = 0  # links that lead to no page of the job, in this run
 
     def explain_gone(self) -> tuple[str, ...]:
@@ -51,6 +53,8 @@ def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = 
     """Report a run after so many seconds; `top` hosts at most, those asked most first."""
     decided = {end.name.lower(): run.counts[end] for end in (End.FETCHED, End.FAILED, End.LEFT_OUT, End.REFUSED)}
     source, job = run.source, run.job
+    limits = {"max_requests": run.requests, "max_records": run.records, "max_answers": source.answered}
+    spent = tuple(name for name, number in limits.items() if reaches(number, getattr(job, name)))
     facts = JobFacts(
         name=job.name,
         counts=decided,
@@ -63,8 +67,8 @@ def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = 
         bytes=source.bytes,
         hosts=run.folder.ledger.hosts_known,
         gone=largest(source.gone),
-        over_budget=(job.max_requests is not None and run.requests >= job.max_requests)
-        or (job.max_records is not None and run.records >= job.max_records),
+        over_budget=bool(spent),
+        spent=spent,
         passed_over=run.functions.passed_over.total(),
     )
     hosts = partial(backlog_host, source.hosts)

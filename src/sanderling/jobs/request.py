@@ -37,6 +37,7 @@ class Request:
     method: str = "GET"
     params: InitVar[Mapping[str, object] | None] = None
     json: InitVar[object] = None
+    form: InitVar[Mapping[str, object] | None] = None
     body: bytes | str | None = None
     headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()
     data: Any = None
@@ -44,7 +45,25 @@ class Request:
     priority: int = 0
     paging: Paging | None = None
 
-    def __post_init__(self, params: Mapping[str, object] | None, json: object) -> None:
+    def __post_init__(
+        self, params: Mapping[str, object] | None, json: object, form: Mapping[str, object] | None
+    ) -> None:
+        self._check()
+        if self.headers:
+            self.headers = _texts(self.headers.items() if isinstance(self.headers, Mapping) else self.headers)
+        if params:
+            self.url = _with_params(self.url, params)
+        if sum(each is not None for each in (json, form, self.body)) > 1:
+            raise ValueError("of json, form and body more than one is given, expected one of them")
+        if form is not None:
+            self.method = "POST" if self.method == "GET" else self.method
+            self._send(_pairs(form).encode(), "application/x-www-form-urlencoded")
+        elif json is not None:
+            self._send(json_values.encode(json), "application/json")
+        elif isinstance(self.body, str):
+            self.body = self.body.encode()
+
+    def _check(self) -> None:
         if not isinstance(self.url, str):
             raise TypeError(f"url is {self.url!r}, expected a text")
         if self.method != "GET" and not _METHOD.fullmatch(self.method):
@@ -52,21 +71,11 @@ class Request:
         if not isinstance(self.priority, int) or abs(self.priority) > MOST_PRIORITY:
             most = MOST_PRIORITY
             raise ValueError(f"priority is {self.priority!r}, expected a whole number from -{most} to {most}")
-        if self.headers:
-            self.headers = tuple(self.headers.items() if isinstance(self.headers, Mapping) else self.headers)
-        if params:
-            self.url = _with_params(self.url, params)
-        if json is not None:
-            self._encode(json)
-        elif isinstance(self.body, str):
-            self.body = self.body.encode()
 
-    def _encode(self, json: object) -> None:
-        if self.body is not None:
-            raise ValueError("both json and body are given, expected one of them")
-        self.body = json_values.encode(json)
+    def _send(self, body: bytes, kind: str) -> None:
+        self.body = body
         if not any(name.lower() == "content-type" for name, _ in self.pairs):
-            self.headers = (*self.pairs, ("Content-Type", "application/json"))
+            self.headers = (*self.pairs, ("Content-Type", kind))
 
     @property
     def pairs(self) -> Headers:
@@ -80,7 +89,7 @@ class Request:
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - the arguments of a request
         """The same request with some arguments changed."""
-        if "json" in changes:
+        if changes.keys() & {"json", "form"}:
             changes.setdefault("body", None)
         return replace(self, **changes)
 
@@ -104,6 +113,8 @@ class StoredRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Any = None
     paging: bool | Paging = False  # True for that of the job
     chain: Chain = Chain()  # what the walk through the pages remembers
+    keyed: bool = False  # the job has said by what it is known
+    only: tuple[int, ...] = ()  # the records that were not kept when it was asked before; all if there are none
 
 
 PLAIN = StoredRequest()
@@ -157,8 +168,22 @@ def own_key(key: str) -> bytes:
 
 def _with_params(url: str, params: Mapping[str, object]) -> str:
     page, mark, fragment = url.partition("#")
-    pairs = urlencode([(name, _param(value)) for name, value in params.items() if value is not None], doseq=True)
+    pairs = _pairs(params)
     return f"{page}{'&' if '?' in page else '?'}{pairs}{mark}{fragment}" if pairs else url
+
+
+def _texts(headers: Iterable[tuple[str, str]]) -> Headers:
+    """The headers as pairs. Raises TypeError for a value that is no text."""
+    pairs = tuple(headers)
+    for name, value in pairs:
+        if not isinstance(value, str):
+            raise TypeError(f"header {name} is {value!r:.60}, expected a text")
+    return pairs
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    """Names and values as a query has them, and a form."""
+    return urlencode([(name, _param(value)) for name, value in values.items() if value is not None], doseq=True)
 
 
 def _param(value: object) -> object:

@@ -1,5 +1,6 @@
 """One run of one job in one folder: the engine, with what is special about jobs."""
 
+from collections import Counter
 from dataclasses import replace
 
 from sanderling.apis.auth import FormLogin, Login, OAuth2
@@ -25,10 +26,10 @@ from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.functions import JobFunctions
 from sanderling.jobs.handler import JobHandler, Result, ScopedSender
 from sanderling.jobs.hosts import JobHost
-from sanderling.jobs.job import Job, JobError
+from sanderling.jobs.job import Job, JobError, JobStartError
 from sanderling.jobs.request import Request
 from sanderling.jobs.rules import JobRules
-from sanderling.jobs.source import JobBudget, JobSource, ended
+from sanderling.jobs.source import JobBudget, JobScope, JobSource, ended
 from sanderling.jobs.watchdog import read_stuck, write_stuck
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
@@ -64,10 +65,11 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self._watch = watch or Unwatched()
         self._first_reader = job.first_reader
         ledger, limiter, memory = folder.ledger, transport.limiter, transport.memory
-        self._scope = scope = frozenset(hosts_of(job))
+        self._scope = scope = JobScope(hosts_of(job))
         # Pages that were kept are asked of nobody.
         obeys = bool(job.patterns) and not isinstance(transport.http, StoredReplies)
         self._budget = JobBudget(job, scope, obeys, ledger.meta.requests, ledger.meta.records)
+        self._budget.twice = lambda: folder.twice
         self._credentials = make_credentials(job, folder, scope, clock, memory)
         self.functions = JobFunctions(job, folder.arguments, self._credentials, self._watch, scope)
         session = CrawlSession(folder.path, transport.hosts, clock)
@@ -87,7 +89,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login | FormLogin) else set()
         logins = rules.logins + ((job.auth,) if isinstance(job.auth, FormLogin) else ())
         obeyed = permissions if obeys else None
-        within = ScopedSender(asks, scope | tokens | {each.host for each in logins}, self._budget, obeyed)
+        within = ScopedSender(asks, JobScope(scope | tokens | {each.host for each in logins}), self._budget, obeyed)
         within.open = lambda url: any(each.is_page(url) for each in logins)
         http = session.sender(within)
         # Each try is one request: when the next is due, the engine says.
@@ -114,7 +116,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         if not ledger.meta.begun:
             await self._begin()
         if self.counts[End.LEFT_OUT]:  # the scope may be another
-            self.counts[End.LEFT_OUT] -= ledger.reopen_at(self._scope)
+            self.source.counts[End.LEFT_OUT] -= ledger.reopen_at(self._scope)
         try:
             await self.ask_for(ledger.waiting_by_priority())
         finally:
@@ -141,7 +143,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
             if queued is not None:
                 outcome = Outcome(Code.PARSE_ERROR, detail=found.reason)
                 self.folder.commit([ended(queued, outcome, End.FAILED, requests=found.times)], [])
-                self.counts[End.FAILED] += 1
+                self.source.counts[End.FAILED] += 1
             del stuck[key]
         write_stuck(self.folder.path, stuck)
 
@@ -157,9 +159,13 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
                 self._watch.begin(START)  # a long list is no call that hangs
 
         try:
-            await start_function(self.job, self._watch).each(START, take, self.folder.arguments)
+            if callable(self.job.start):
+                await UserFunction(self.job.start, self._watch).each(START, take, self.folder.arguments)
+            else:
+                for given in started_with(self.job):
+                    take(given)
         except Mistake as mistake:
-            raise JobError(self.functions.mask(f"start of {self.job.name}: {mistake}")) from None
+            raise JobStartError(self.functions.mask(f"start of {self.job.name}: {mistake}")) from None
         self.folder.commit([], found)
         self.folder.ledger.note(begun=True)
 
@@ -172,6 +178,13 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         return [] if found is None else [found]
 
     @property
+    def counts(self) -> Counter[End]:
+        """Requests by their end."""
+        found = Counter(self.source.counts)
+        found.update(self.folder.more)
+        return found
+
+    @property
     def requests(self) -> int:
         """Requests that were sent, in all runs."""
         return self._budget.requests
@@ -179,7 +192,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
     @property
     def records(self) -> int:
         """Records that were kept, in all runs."""
-        return self._budget.records
+        return self._budget.kept
 
 
 def make_credentials(
@@ -194,13 +207,10 @@ def make_credentials(
         raise JobError(f"auth of {job.name}: {error}") from None
 
 
-def start_function(job: Job, watch: CallWatch) -> UserFunction:
-    """What the job starts with, as a function of its arguments."""
-    start = job.start
-    if callable(start):
-        return UserFunction(start, watch)
-    given = [start] if isinstance(start, str | Request) else list(start)
-    return UserFunction(lambda _: given, watch)
+def started_with(job: Job) -> list[str | Request]:
+    """What a job starts with that has no function for it."""
+    assert not callable(job.start)  # noqa: S101 - the caller has looked
+    return [job.start] if isinstance(job.start, str | Request) else list(job.start)
 
 
 def hosts_of(job: Job) -> tuple[str, ...]:
@@ -209,9 +219,8 @@ def hosts_of(job: Job) -> tuple[str, ...]:
         return job.hosts
     if callable(job.start):
         raise JobError(f"{job.name} has a function as start, and no hosts; expected hosts=(…) that may be asked")
-    start = [job.start] if isinstance(job.start, str | Request) else job.start
     try:
-        urls = [each.url if isinstance(each, Request) else each for each in start]
+        urls = [each.url if isinstance(each, Request) else each for each in started_with(job)]
         hosts = tuple(dict.fromkeys(map(host_of, urls)))
     except (ValueError, TypeError, AttributeError) as error:
         raise JobError(f"start of {job.name}: {error}") from None

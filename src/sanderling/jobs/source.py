@@ -1,7 +1,7 @@
 """What a job asks next, within its scope and budget; and what becomes of each request."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +16,8 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.robots_source import RobotsSource
-from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest
+from sanderling.pages.urls import CrawlScope
+from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest, SpoiledRecords
 from sanderling.stores.frontier_rows import BodyFile, End
 
 REQUEST = 400  # bytes of memory that a request takes up until it is written, beside its data
@@ -27,7 +28,16 @@ class Understood(NamedTuple):
 
     records: tuple[bytes, ...]
     found: tuple[FoundRequest, ...]
-    screenshot: BodyFile | None = None
+    body: BodyFile | None = None  # a screenshot
+    spoiled: SpoiledRecords | None = None
+    alias: FoundRequest | None = None  # the address that a redirect led to
+
+
+class JobScope(frozenset[str]):
+    """The hosts of a job. `*.example.org` stands for example.org and everything below it."""
+
+    def __contains__(self, host: object) -> bool:
+        return super().__contains__(host) or (isinstance(host, str) and CrawlScope(frozenset(self), 0).allows(host))
 
 
 @dataclass(slots=True)
@@ -35,15 +45,26 @@ class JobBudget:
     """What a job may ask for, and what it has used up of that in all of its runs."""
 
     job: Job
-    hosts: frozenset[str]  # that may be asked
+    hosts: JobScope  # that may be asked
     obeys_robots: bool = False
     requests: int = 0  # that were sent
     records: int = 0
+    twice: Callable[[], int] = lambda: 0  # of these, records that were there already
 
     @property
     def is_full(self) -> bool:
         """Whether there are as many records as were wanted."""
-        return self.job.max_records is not None and self.records >= self.job.max_records
+        return reaches(self.kept, self.job.max_records)
+
+    @property
+    def kept(self) -> int:
+        """Records that are kept, or will be once they are written."""
+        return self.records - self.twice()
+
+
+def reaches(number: int, most: int | None) -> bool:
+    """Whether there are as many as may be, if there is a limit."""
+    return most is not None and number >= most
 
 
 def out_of_scope(host: str, hosts: Collection[str]) -> str:
@@ -71,8 +92,14 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
 
     def enough(self, inflight: int) -> bool:
         """Whether the budget is spent, once those in flight are answered."""
-        most = self.budget.job.max_requests
-        return self.budget.is_full or (most is not None and self.budget.requests + inflight >= most)
+        job = self.budget.job
+        asked, answered = self.budget.requests + inflight, self.answered + inflight
+        return self.budget.is_full or reaches(asked, job.max_requests) or reaches(answered, job.max_answers)
+
+    @property
+    def answered(self) -> int:
+        """Requests that were asked for and have their end, also from what was kept."""
+        return self.counts[End.FETCHED] + self.counts[End.FAILED]
 
     def check(self, host: JobHost, queued: QueuedRequest, now: float) -> QueuedRequest | RobotsWork | None:
         """The request if it may be sent; if not, it waits or has its end."""
@@ -112,12 +139,13 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
             return
         self.bytes += size
         self.budget.records += len(read.records)
+        self.counts[End.FAILED] += read.spoiled is not None
         self.add(
             host,
-            ended(work, outcome, End.FETCHED, records=read.records, found=read.found, body=read.screenshot),
+            ended(work, outcome, End.FETCHED, **read._asdict()),
             sum(map(len, read.records))
             + sum(REQUEST + len(each.data or b"") for each in read.found)
-            + (0 if read.screenshot is None else len(read.screenshot.data)),
+            + (0 if read.body is None else len(read.body.data)),
         )
 
     def unfetched(self, queued: QueuedRequest, outcome: Outcome, end: End, requests: int) -> EndedRequest:

@@ -62,6 +62,7 @@ class Registry:
         self.busiest, self.busiest_scopes = Census(self.gates), Census(self.scopes)
         self.rejected = 0  # refusals ever met
         self.troubled: dict[str, Gate] = {}  # whose circuit is not closed
+        self.on_news: Callable[[], object] = lambda: None
         self._penalised: dict[str, None] = {}  # hosts of whose penalties `take_penalised` has not told yet
 
     def gate(self, host: str) -> Gate:
@@ -122,6 +123,7 @@ class Registry:
         shut = state is State.CLOSED and gate.state is State.OPEN
         if shut or gate.not_before > max(quiet, now + LASTING):
             self._penalised[gate.host] = None
+            self.on_news()
         if self._among(gate.host).get(gate.host) is gate:
             self._note(gate)
         else:

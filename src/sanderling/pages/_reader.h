@@ -11,7 +11,7 @@
 
 #define DEEPEST 128          /* as in markup.py */
 #define MOST_TAGS 200000 /* that are read unless the caller says otherwise */
-#define LONGEST_ATTRIBUTES 16384
+#define LONGEST_ATTRIBUTES 1048576
 #define TEXT (-1)            /* the tag of an event that is a text */
 
 /* Bytes that grow. Once memory is short `failed` stays set, and nothing more is added. */

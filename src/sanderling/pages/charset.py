@@ -8,6 +8,7 @@ detector of Firefox.
 
 import codecs
 import re
+from urllib.parse import quote
 
 import webencodings  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 from chardetng_py import EncodingDetector  # type: ignore[import-untyped]  # the same
@@ -17,7 +18,9 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"), (codecs
 _CODECS = {"gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "euc-kr": "cp949"}
 _LOOK = 2**16  # bytes in which a page must have said what it is in
 _DETECT = 2**16  # bytes that are enough for a guess
+FOR_EACH_FLAW = 4  # characters of several bytes that stand against a byte that is no UTF-8
 
+_FOREIGN = re.compile(r"[^\0-\x7f]+")
 _S = rb"\t\n\f\r "
 _ATTRIBUTES = (
     rb"(?:[" + _S + rb"/]++|[^" + _S + rb"/>][^" + _S + rb"/>=]*+"
@@ -63,8 +66,28 @@ def decode(body: bytes, charset_hint: str | None) -> tuple[str, str]:
                 return _read(body, tried), tried
             except UnicodeDecodeError:
                 continue
+    if declared is None and (text := _flawed_utf8(body)):
+        return text, "utf-8"
     last = declared or _detect(body)
     return _read(body, last, "replace"), last
+
+
+def _flawed_utf8(body: bytes) -> str:
+    """The text of what is UTF-8 but for a byte here and there, else nothing: other encodings hardly ever look so."""
+    text = body.decode("utf-8", "replace")
+    foreign = sum(map(len, _FOREIGN.findall(text)))
+    flaws = text.count("\ufffd")
+    return text if foreign - flaws >= FOR_EACH_FLAW * flaws else ""
+
+
+def escape_in(text: str, name: str) -> str:
+    """`text` percent-encoded in an encoding; what that does not have is written as HTML has it, `&#1078;`."""
+    known = webencodings.lookup(name)
+    if known is None or name.startswith("utf-16"):
+        return quote(text)
+    codec = _CODECS.get(name)
+    data = text.encode(codec, "xmlcharrefreplace") if codec else known.codec_info.encode(text, "xmlcharrefreplace")[0]
+    return quote(data, safe="")
 
 
 def _read(body: bytes, name: str, errors: str = "strict") -> str:

@@ -12,11 +12,17 @@ from sanderling.pages.complexity_python import COSTLY, MOST_WORK, SMALL, UNCLEAR
 
 if TYPE_CHECKING or os.environ.get("SANDERLING_PURE"):
     from sanderling.pages.complexity_python import weigh
+
+    ACTIVE = "python"
 else:
     try:
         from sanderling.pages._complexity import weigh
+
+        ACTIVE = "c"
     except ImportError:
         from sanderling.pages.complexity_python import weigh
+
+        ACTIVE = "python"
 
 LONGEST = 8 * 2**20  # characters of a page that is made a tree of
 

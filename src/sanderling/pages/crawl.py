@@ -82,6 +82,11 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         )
         super().__init__(folder, source, engine, loader, limiter, executor)
 
+    @property
+    def at_depth(self) -> int:
+        """How many pages of this run lead further than the crawl goes."""
+        return self._discovery.at_depth
+
     async def run(self) -> bool:
         """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete.
 

@@ -15,6 +15,7 @@ from sanderling.fetch.render import RenderRules, make_renderer
 from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
+from sanderling.pages.files import MOST_DECODED, MOST_RAW
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.output import PAGES
 from sanderling.pages.report import report_crawl
@@ -23,7 +24,6 @@ from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import End
 
-MOST_RAW, MOST_DECODED = 16 * 2**20, 32 * 2**20  # bytes of a document
 # Bytes that documents may hold at once until they are read: eight of the largest. A kilobyte can be packed so that it
 # has as many, and 256 are asked for at once.
 BODIES = 8 * MOST_DECODED

@@ -1,7 +1,7 @@
 """What links and redirects lead to: offered to the frontier, as far as it belongs to the crawl."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
@@ -43,6 +43,7 @@ class LinkDiscovery:
         self._find = find
         self._recent: set[str] = set()
         self._older: set[str] = set()
+        self.at_depth = 0  # pages of this run with links that are not followed: they are as deep as the crawl goes
         self._moves: OrderedDict[str, str] = OrderedDict()  # the last redirects, of which some are not on disk yet
         self._hops: OrderedDict[str, int] = OrderedDict()  # redirects on the way to a URL that waits
         self._nested: OrderedDict[str, int] = OrderedDict()  # sitemaps on the way to a sitemap that waits
@@ -74,7 +75,7 @@ class LinkDiscovery:
                 if url not in self._recent and url not in self._older:
                     yield url
 
-    def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:
+    def follow(self, links: Sequence[str], page: str, depth: int) -> list[str]:
         """Offer the links of a page that belong to the crawl; which those are.
 
         From pages that are as deep as the crawl goes, only sitemaps are: they cost no depth.
@@ -83,6 +84,9 @@ class LinkDiscovery:
             return []
         followed = []
         deepest = depth >= self.scope.depth
+        if deepest:
+            new = (url for link in links if (url := self._belongs(link, page)) and not is_sitemap(url))
+            self.at_depth += any(url not in self._recent and url not in self._older for url in new)
         for link in links:
             if deepest and "sitemap" not in link:
                 continue
@@ -103,7 +107,7 @@ class LinkDiscovery:
             return None
         return url if self.scope.allows(host_in(url)) and trap(url) is None else None
 
-    def announce(self, sitemaps: Iterable[str], page: str, nested: int = 0) -> None:
+    def announce(self, sitemaps: Sequence[str], page: str, nested: int = 0) -> None:
         """Offer sitemaps that robots.txt or another sitemap names as such."""
         for url in self.follow(sitemaps, page, 0):
             _count(self._nested, url, nested)

@@ -15,7 +15,8 @@ from sanderling.pages.reader import Reading, read
 from sanderling.pages.robots import AGENT, NOINDEX, directives
 
 LONGEST_TITLE = 500
-LONGEST_VALUE = 2_000
+LONGEST_VALUE = 10_000
+LONGEST_REFRESH = 2_000
 LONGEST_NAME = 100
 MOST_METADATA = 64
 
@@ -64,7 +65,7 @@ _CANONICAL = re.compile(r"<([^<>]++)>[^,<]*?;\s*+rel\s*+=\s*+\"?(?:[^\",;]*\s)?c
 # Of UTF-8. Cut in two, it would make the page look as if it were in something else.
 _LAST_CHARACTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
 _HEADERS = frozenset(("x-robots-tag", "link", "refresh"))
-_TO_US = frozenset(("robots", AGENT))
+TO_US = frozenset(("robots", AGENT))
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]{1,40})", re.IGNORECASE)
 
 
@@ -114,6 +115,7 @@ def _extract_html(
         cut.append(f"{len(body) - rules.html_bytes:,} bytes behind the first {rules.html_bytes:,} (max-html-bytes)")
         body = _LAST_CHARACTER.sub(b"", body[: rules.html_bytes])
     html, charset = decode(body, charset)
+    links.charset = charset
     page = Reading._make(read(html.replace("\0", "") if "\0" in html else html, links.starting_at, rules.tags))
     if page.cut:
         cut.append(f"what is behind the first {rules.tags:,} tags (max-tags)")
@@ -125,8 +127,14 @@ def _extract_html(
     found = found_links(page.links, (url for _, url in leads), links) if follow else ()
     if len(found) > rules.links:
         cut.append(f"{len(found) - rules.links:,} links behind the first {rules.links:,} (max-links)")
+    title = page.title or metadata.get("og:title", "")
+    if len(title) > LONGEST_TITLE:
+        cut.append(f"{len(title) - LONGEST_TITLE:,} characters of the title behind the first {LONGEST_TITLE:,}")
+    if long := [name for name, value in metadata.items() if len(value) > LONGEST_VALUE]:
+        metadata |= {name: metadata[name][:LONGEST_VALUE] for name in long}
+        cut.append(f"{', '.join(long[:3])} behind the first {LONGEST_VALUE:,} characters")
     whole = ExtractedPage(
-        title=(page.title or metadata.get("og:title", ""))[:LONGEST_TITLE].rstrip() or None,
+        title=title[:LONGEST_TITLE].rstrip() or None,
         description=metadata.get("description") or metadata.get("og:description"),
         metadata=metadata,
         language=_language(said, metadata, sent.language) or languages.detect(page.text),
@@ -143,7 +151,7 @@ def _extract_html(
 
 def _asked(said: "_Said", sent: list[tuple[str, str]]) -> frozenset[str]:
     """What the page and its server ask of robots in general and of us; both count, so the stricter does."""
-    own = (meta.get("content", "") for tag, meta in said if tag == "meta" and meta.get("name", "").lower() in _TO_US)
+    own = (meta.get("content", "") for tag, meta in said if tag == "meta" and meta.get("name", "").lower() in TO_US)
     lines = [value for name, value in sent if name == "x-robots-tag"]
     return directives([*own, *lines]) if lines or said else frozenset()
 
@@ -159,7 +167,7 @@ def _metadata(said: _Said, leads: list[tuple[str, str]]) -> dict[str, str]:
         if len(found) == MOST_METADATA:
             break
         if value and len(name) <= LONGEST_NAME:
-            found.setdefault(name, value[:LONGEST_VALUE])
+            found.setdefault(name, value)
     return found
 
 
@@ -182,7 +190,7 @@ def _leads(said: _Said, sent: list[tuple[str, str]]) -> Iterator[tuple[str, str]
         elif tag == "meta" and each.get("http-equiv", "").lower() == "refresh":
             yield "refresh", _refresh(each.get("content", ""))
     for name, value in sent:
-        if name == "link" and (found := _CANONICAL.search(value[:LONGEST_VALUE])):
+        if name == "link" and (found := _CANONICAL.search(value[:LONGEST_REFRESH])):
             yield "canonical", found[1]
         elif name == "refresh":
             yield "refresh", _refresh(value)
@@ -190,7 +198,7 @@ def _leads(said: _Said, sent: list[tuple[str, str]]) -> Iterator[tuple[str, str]
 
 def _refresh(value: str) -> str:
     """Where a refresh leads; empty for the page itself."""
-    found = _REFRESH.match(value[:LONGEST_VALUE])
+    found = _REFRESH.match(value[:LONGEST_REFRESH])
     return (found[1] or found[2] or found[3]) if found else ""
 
 

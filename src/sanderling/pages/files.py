@@ -7,6 +7,7 @@ is still the one (If-Range), and a host that knows no parts sends it from the st
 
 import hashlib
 import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,11 +19,15 @@ from typing import NamedTuple, Self
 import msgspec
 
 from sanderling.crawls.kept import suffix_of
-from sanderling.pages.kinds import ContentKind, kind_of
+from sanderling.fetch.decode import Body, Receiver
+from sanderling.pages.kinds import SNIFFED, ContentKind, kind_of, says_nothing
+from sanderling.pages.sitemaps import MOST_BYTES
 from sanderling.stores.durable import plainly, sync_data, write_new
 from sanderling.stores.frontier_rows import BodyFile
 from sanderling.task import Headers, Reply, first_header
 
+MOST_RAW, MOST_DECODED = 16 * 2**20, 32 * 2**20  # bytes of a document
+UNSAID = "application/octet-stream"  # what has no type is taken for
 FOLDER = "partial"
 LARGE = 4 * 2**20  # bytes from which on a file goes to disk as it comes, and after which it is made durable again
 SAME_BYTES = ("", "identity")  # packings of which parts can be asked for
@@ -37,7 +42,7 @@ class FileRules:
 
     def why_not(self, media: str, size: int) -> str:
         """Why a file of this type and size is not kept; nothing if it is."""
-        if not any(fnmatchcase(media, each) for each in self.types):
+        if not any(fnmatchcase(media or UNSAID, each) for each in self.types):
             return f"not kept: {media or 'no type'} is not among {', '.join(self.types)}"[:200]
         return f"not kept: more than {self.most:,} bytes" if size > self.most else ""
 
@@ -68,9 +73,9 @@ class FileDownloads:
         self._begun: dict[str, int] = {}  # bytes on disk of those that are under way
         self.known = {path.stem for path in self.folder.glob("*.json")} if on_disk else set[str]()
 
-    def begin(self, url: str) -> "FileDownload":
-        """A download, or the rest of one."""
-        return FileDownload(self, url)
+    def begin(self, url: str, *, sitemap: bool = False) -> "FileDownload":
+        """A download, or the rest of one; a `sitemap` may be as large as the protocol has it."""
+        return FileDownload(self, url, sitemap=sitemap)
 
     def note(self, url: str, size: int | None) -> None:
         """So many bytes are there; None if nothing is under way any more."""
@@ -87,9 +92,12 @@ class FileDownloads:
 class FileDownload:
     """One answer, which may be a file. `receive` is what the client asks when the head of the answer is there."""
 
-    def __init__(self, downloads: FileDownloads, url: str) -> None:
+    def __init__(self, downloads: FileDownloads, url: str, *, sitemap: bool = False) -> None:
         self._downloads = downloads
         self._url = url
+        self._sitemap = sitemap
+        self._start_of_it: bytes | None = None  # by which it is found out whether it is a file
+        self._page: Body | None = None  # what takes it if it is none
         self._handle: int | None = None
         self._size = self._sure = 0
         self._version = self._media = ""
@@ -125,26 +133,36 @@ class FileDownload:
         rest = f"bytes={self._earlier.size}-"
         return ("Range", rest), ("If-Range", self._earlier.version), ("Accept-Encoding", "identity")
 
-    def receive(self, status: int, headers: Headers) -> Self | None:
+    def receive(self, status: int, headers: Headers) -> Receiver | None:
         """What takes the body of this answer, where that is not memory. Raises EOFError for another part."""
+        self._page = self._start_of_it = None
         if status not in (200, 206):
             if status == 416:  # there is no such rest
                 self._discard()
             return None
-        if kind_of(first_header(headers, "content-type"), b"") is not ContentKind.OTHER:
+        said = first_header(headers, "content-type")
+        unsaid = says_nothing(said)
+        if self._sitemap and status == 200:
+            packing = first_header(headers, "content-encoding")
+            return Body(packing, most_raw=MOST_BYTES, most_decoded=MOST_BYTES)
+        if kind_of(said, b"") is not ContentKind.OTHER and not unsaid:
             return None
         fields = {name.lower(): value for name, value in reversed(headers)}
         self._media = fields.get("content-type", "").partition(";")[0].strip().lower()
         length = fields.get("content-length", "")
         start = 0 if status == 200 else self._start(fields.get("content-range", ""), fields.get("etag", ""))
         size = start + int(length) if length.isascii() and length.isdigit() else None
-        if why := self._downloads.rules.why_not(self._media, size or 0):
+        unsaid = unsaid and status == 200  # of what goes on it is known
+        if not unsaid and (why := self._downloads.rules.why_not(self._media, size or 0)):
             self._refuse(why, size or 0)
             return self
         plain = fields.get("content-encoding", "").strip().lower() in SAME_BYTES
         if not (self._downloads.on_disk and plain) or (size is not None and size < LARGE):
             return None
-        self._open(start)
+        if unsaid:
+            self._start_of_it = b""
+        else:
+            self._open(start)
         etag = fields.get("etag", "")
         self._version = etag if etag.startswith('"') else fields.get("last-modified", "")
         return self
@@ -175,7 +193,7 @@ class FileDownload:
     @property
     def full(self) -> bool:
         """Whether no more of it is wanted."""
-        return self._stored is not None
+        return self._stored is not None or (self._page is not None and self._page.full)
 
     def add(self, data: bytes) -> None:
         """Take in what has arrived."""
@@ -183,7 +201,14 @@ class FileDownload:
             pass
 
     def steps(self, data: bytes) -> Iterator[int]:
-        """Write what has arrived; it takes up no memory."""
+        """Write what has arrived; it takes up no memory, unless it turns out to be no file."""
+        if self._start_of_it is not None:
+            self._start_of_it += data
+            if len(self._start_of_it) >= SNIFFED:
+                yield from self._find_out(self._start_of_it)
+            return
+        if self._page is not None:
+            yield from self._page.steps(data)
         if self._handle is None:
             return
         left = memoryview(data)
@@ -200,12 +225,27 @@ class FileDownload:
 
     def finish(self) -> bytes:
         """All of it has come."""
+        if self._start_of_it is not None:
+            deque(self._find_out(self._start_of_it), 0)
+        if self._page is not None:
+            return self._page.finish()
         if self._handle is not None:
             sync_data(self._handle)
             body = BodyFile(self._hash.hexdigest(), suffix_of(self._media), b"", source=str(self._part))
             self._stored = StoredFile(self._size, body)
             self._forget()
         return b""
+
+    def _find_out(self, data: bytes) -> Iterator[int]:
+        """The host does not say what it is: take it as what it begins like."""
+        self._start_of_it = None
+        if kind_of(None, data) is not ContentKind.OTHER:
+            self._page = Body(None, most_raw=MOST_RAW, most_decoded=MOST_DECODED)
+        elif why := self._downloads.rules.why_not(self._media, len(data)):
+            self._refuse(why, len(data))
+        else:
+            self._open(0)
+        yield from self.steps(data)
 
     def _make_sure(self) -> None:
         """Have what is there on disk, and what it is a part of."""

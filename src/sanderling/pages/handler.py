@@ -84,7 +84,7 @@ class PageHandler:
         if isinstance(work, RobotsWork):
             learned = await self._permissions.learn(work.key, permit)
             return Settled(learned.outcome, learned, decided=True, of_host=True)
-        with self.files.begin(work.url) as download:
+        with self.files.begin(work.url, sitemap=self._discovery.announced(work.url)) as download:
             fetched = await self._fetch(work, permit, blame, download)
         if fetched.reply is None:
             return Settled(fetched.outcome)

@@ -36,12 +36,12 @@ _TAG_START = re.compile(
 _JSON_START = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:\"|\}\s*$)|\[\s*(?:[\[{\"\]]|-?[0-9]+\s*[,\]]|true|false|null))"
 )
-_SNIFFED = 512
+SNIFFED = 512  # bytes that it is told by
 
 
 def kind_of(content_type: str | None, body: bytes) -> ContentKind:
     """What `body` is: by its media type, unless there is none or the first bytes say that it is wrong."""
-    declared, start = _declared(content_type or ""), body[:_SNIFFED]
+    declared, start = _declared(content_type or ""), body[:SNIFFED]
     if declared is None:
         return _sniffed(start)
     if declared is ContentKind.OTHER or start.startswith(_BINARY):
@@ -53,6 +53,11 @@ def kind_of(content_type: str | None, body: bytes) -> ContentKind:
     if declared is ContentKind.HTML and _JSON_START.match(start):
         return ContentKind.JSON
     return declared
+
+
+def says_nothing(content_type: str | None) -> bool:
+    """Whether only the bytes can tell what a body is."""
+    return _declared(content_type or "") is None
 
 
 # There are few that servers say, and each is said again and again.

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import urljoin, urlsplit
 
+from sanderling.pages.charset import escape_in
 from sanderling.pages.markup import attributes
 from sanderling.pages.reader_python import Heads
 
@@ -15,13 +16,16 @@ _PLAIN = re.compile(r"[\w%~-][\w%~./?&=+,;@!-]*", re.ASCII)
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
 _LED_TO = frozenset(("next", "prev", "canonical", "sitemap"))
 _NOISE, _NOISE_INSIDE = re.compile(r"[\0-\x20]"), re.compile(r"[\t\n\r]")
+_FOREIGN = re.compile(r"[^\0-\x7f]+")
+_HOST_BEGINS = re.compile(r"\A((?:https?:)?)/{3,}", re.IGNORECASE)
 _CONTROLS = "".join(map(chr, range(33)))
 
 
 class Links:
-    """What `href` means on one page."""
+    """What `href` means on one page, whose text is in `charset`."""
 
     def __init__(self, url: str) -> None:
+        self.charset = "utf-8"
         self._known: dict[str, str | None] = {}
         self._start_at(url)
 
@@ -34,9 +38,9 @@ class Links:
     def starting_at(self, heads: Heads) -> Callable[[str], str | None]:
         """`absolute`, once the page has been asked whether its links start elsewhere."""
         for tag, raw in heads:
-            if tag == "base":
-                href = attributes(raw).get("href", "").strip(_CONTROLS)
-                self._start_at(_joined(self.base, href) or self.base)
+            if tag == "base" and (href := attributes(raw).get("href")) is not None:
+                self._start_at(_joined(self.base, self.absolute(href) or "") or self.base)
+                self._known.clear()
                 break
         return self.absolute
 
@@ -44,8 +48,19 @@ class Links:
         """`href` as a URL that can be asked for; None for mail, scripts, data and what is no URL."""
         if href not in self._known:
             clean = href if not _NOISE.search(href) else _NOISE_INSIDE.sub("", href.strip(_CONTROLS))
-            self._known[href] = self._resolved(clean)
+            if ("\\" in clean or "///" in clean) and len(clean) <= LONGEST_URL:
+                clean = _slashed(clean)
+            url = self._resolved(clean)
+            self._known[href] = url if url is None or url.isascii() else self._encoded(url)
         return self._known[href]
+
+    def _encoded(self, url: str) -> str:
+        """Its query in the encoding of the page, as browsers send it; UTF-8, which all else is sent in, is left."""
+        front, mark, query = url.partition("?")
+        query, hash_, fragment = query.partition("#")
+        if self.charset == "utf-8" or "#" in front or query.isascii():
+            return url
+        return front + mark + _FOREIGN.sub(lambda run: escape_in(run[0], self.charset), query) + hash_ + fragment
 
     def _resolved(self, href: str) -> str | None:
         if not href or len(href) > LONGEST_URL:
@@ -61,6 +76,13 @@ class Links:
         if not scheme and "/." not in href and _PLAIN.fullmatch(href):
             return self._folder + href
         return _joined(self.base, href)
+
+
+def _slashed(href: str) -> str:
+    """With the slashes that browsers read: a backslash before the query is one, and two are enough before a host."""
+    ends = min((at for mark in "?#" if (at := href.find(mark)) >= 0), default=len(href))
+    front = href[:ends].replace("\\", "/")
+    return _HOST_BEGINS.sub(r"\1//", front) + href[ends:]
 
 
 def found_links(said: Iterable[tuple[str, str, str]], leads: Iterable[str], links: Links) -> tuple[str, ...]:

@@ -21,8 +21,9 @@ from string import ascii_uppercase
 MOST_TAGS = 200_000
 # Browsers stop at 512 levels and make siblings of what is deeper. Few pages are past 60.
 DEEPEST = 128
-# Longer runs of attributes are embedded data, or hostile.
-LONGEST_ATTRIBUTES = 16_384
+# Longer runs of attributes are hostile; state that an application puts into a tag may have hundreds of kilobytes.
+LONGEST_ATTRIBUTES = 2**20
+USUAL_ATTRIBUTES = 16_384  # what is longer is not remembered
 
 _S = r"\t\n\f\r "
 ATTRIBUTES = (
@@ -224,12 +225,16 @@ def parse(html: str, most_tags: int = MOST_TAGS) -> Markup:
     return markup
 
 
-@lru_cache(maxsize=1024)  # each page has the navigation of the one before, and links are read twice
 def attributes(raw: str) -> Mapping[str, str]:
     """The attributes of a tag by name; of two with one name the first counts."""
+    return _attributes(raw) if len(raw) <= USUAL_ATTRIBUTES else _attributes.__wrapped__(raw)
+
+
+@lru_cache(maxsize=1024)  # each page has the navigation of the one before, and links are read twice
+def _attributes(raw: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    for name, double, single, bare in _ATTRIBUTE.findall(raw[:LONGEST_ATTRIBUTES]):
-        value = double or single or bare
+    for each in _ATTRIBUTE.finditer(raw[:LONGEST_ATTRIBUTES]):
+        name, value = each[1], each[2] or each[3] or each[4] or ""
         found.setdefault(name.translate(LOWER), dereference(value) if "&" in value else value)
     return found
 

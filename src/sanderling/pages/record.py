@@ -75,6 +75,7 @@ UNINDEXED = "noindex: what it says is not kept"
 SITEMAP = Code.SKIPPED  # by which the ledger tells sitemaps, which count as no page, from other rows
 FLAT = 200  # brackets in a document that cannot nest deep enough to matter, which is most of them
 _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
+_SITEMAP_ALONE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*" + _SITEMAP.pattern)
 
 
 class _Text(msgspec.Struct):
@@ -128,7 +129,9 @@ def read(
     row = _row(queued, outcome, reply, wall)
     row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
     kind = kind_of(row.content_type, reply.body)
-    if kind is not ContentKind.HTML and (announced or _is_sitemap(reply.body)):
+    # Where a server takes XML for HTML, by its very beginning.
+    is_html = kind is ContentKind.HTML
+    if _SITEMAP_ALONE.match(reply.body[:1024]) if is_html else announced or _is_sitemap(reply.body):
         listed = sitemaps.read(reply.body, reply.url)
         row.links, row.detail = (*listed.sitemaps, *listed.pages), listed.problem
         # It comes whole each time: of one that has not changed nobody would know what on its list is a sitemap.

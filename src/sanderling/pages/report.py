@@ -28,6 +28,7 @@ class PagesFacts(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int  # of documents that were read
     hosts: int
     cut_off: int = 0  # of those that were left out, the URLs that a budget has
+    at_depth: int = 0  # pages of this run with links that were not followed, as they are as deep as the crawl goes
     crawl: int = 1  # the how-manieth of the folder
 
     @property
@@ -48,6 +49,7 @@ def report_crawl(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool
         bytes=crawl.bytes,
         hosts=crawl.folder.ledger.hosts_known,
         cut_off=crawl.source.cut_off,
+        at_depth=crawl.at_depth,
         crawl=crawl.folder.crawl,
     )
     hosts = partial(backlog_host, crawl.hosts)
@@ -67,6 +69,8 @@ def join_crawls(reports: Sequence[Report[PagesFacts]], process: Process) -> Repo
         inflight=sum(each.inflight for each in facts),
         bytes=sum(each.bytes for each in facts),
         hosts=sum(each.hosts for each in facts),
+        cut_off=sum(each.cut_off for each in facts),
+        at_depth=sum(each.at_depth for each in facts),
         crawl=max((each.crawl for each in facts), default=1),
     )
     return report_pages(joined, join_standings(reports, process))

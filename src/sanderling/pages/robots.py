@@ -5,9 +5,9 @@ or those for `*` if none does. Of the rules that match, the longest counts, and 
 
 Tricky bits. Rules and URLs are compared as `urls.escape` leaves them: `/%7Ea` is `/~a`, but `/a%2Fb` is not `/a/b`. In
 a query it is (section 2.2.2 says so of `http%3A%2F%2F`), so a URL whose query has such escapes is compared in both
-spellings. A `*` or `$` in a URL is an ordinary character, which a rule writes as `%2A` or `%24`. Lines of other kinds,
-known or not, end no group. No rule becomes a regular expression, and none is kept but for us: these files are written
-by strangers, who may list thousands of agents above thousands of rules.
+spellings. A `*` or `$` in a URL is an ordinary character, which a rule writes as `%2A` or `%24`. A pace is
+said to a group as rules are; lines of other kinds, known or not, end none. No rule becomes a regular expression, and
+none is kept but for us: these files are written by strangers, who may list thousands of agents above as many rules.
 """
 
 import re
@@ -198,6 +198,7 @@ def _parsed(body: bytes, agent: str) -> Robots:
         elif name in SITEMAP and len(sitemaps) < MOST_SITEMAPS:
             sitemaps |= dict.fromkeys(_absolute(value))
         elif (delay := _delay(name, value)) is not None:
+            listing = False  # as Protego reads it; RFC 9309 does not know the line
             for group in spoken_to.values():
                 group.delays.append(delay)
     said = groups[ours] if groups[ours].named else groups["*"]
@@ -227,7 +228,7 @@ def directives(values: Iterable[str], agent: str = AGENT) -> frozenset[str]:
     asked: set[str] = set()
     for value in values:
         for_us = True
-        for part in value[:MOST_DIRECTIVES].lower().split(","):
+        for part in re.split("[,;]", value[:MOST_DIRECTIVES].lower()):
             name, colon, behind = part.partition(":")
             if colon and name.strip() not in VALUED:
                 for_us, part = name.strip() in (agent, "*", "robots"), behind  # noqa: PLW2901

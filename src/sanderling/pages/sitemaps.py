@@ -36,6 +36,10 @@ _ENCODING = re.compile(
     r"utf-?8|utf-16(?:le|be)?|us-ascii|iso-8859-(?:[1-9]|1[013456])|windows-125[0-8]|koi8-[ru]", re.IGNORECASE
 )
 _MISSPELLED_UTF8 = re.compile(rb"""<\?xml[^>]{1,100}encoding=["']utf8["']""", re.IGNORECASE)
+# One that begins no reference of XML. In CDATA it is one anyway, which is taken as a whole.
+_AMPERSAND = re.compile(
+    rb"(<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+)|&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)"
+)
 _NAME = re.compile(r"/[^/?]*sitemap[^/?]*\.(?:xml|txt)(?:\.gz)?(?:\?|\Z)")
 _SPACE = b" \t\r\n\xef\xbb\xbf"  # a byte order mark, of UTF-8, is space as well
 
@@ -59,6 +63,13 @@ def read(body: bytes, url: str) -> Sitemap:
     reading = _Reading(url)
     try:
         reading.take(body)
+    except _BrokenXml as stop:
+        whole = b"".join(_Reading(url).unpacked(body))
+        # An ampersand as it is, which is the usual fault. What is in UTF-16 is not looked at.
+        mended = whole if b"\0" in whole[:64] else _AMPERSAND.sub(lambda found: found[1] or b"&amp;", whole)
+        if mended != whole:
+            return read(mended, url)
+        reading.problems.append(str(stop))
     except _Stop as stop:
         reading.problems.append(str(stop))
     return reading.sitemap()
@@ -66,6 +77,10 @@ def read(body: bytes, url: str) -> Sitemap:
 
 class _Stop(Exception):  # noqa: N818 - it ends the reading, and is no error of ours
     """No more of this is read. The message says why."""
+
+
+class _BrokenXml(_Stop):
+    """The XML is none."""
 
 
 class _Reading:
@@ -92,7 +107,7 @@ class _Reading:
         return Sitemap(tuple(self._pages), tuple(self._sitemaps), "; ".join(self.problems))
 
     def take(self, body: bytes) -> None:
-        pieces = _stripped(self._unpacked(body))
+        pieces = _stripped(self.unpacked(body))
         first = next(pieces, b"")
         if not first:
             self.problems.append("nothing in it")
@@ -101,7 +116,7 @@ class _Reading:
         else:
             self._take_text(first + b"".join(pieces))
 
-    def _unpacked(self, body: bytes) -> Iterator[bytes]:
+    def unpacked(self, body: bytes) -> Iterator[bytes]:
         """The body in pieces, as far as it can be unpacked and is not too large."""
         packed = body.startswith(b"\x1f\x8b")
         size = 0
@@ -137,7 +152,7 @@ class _Reading:
             if not self.problems:  # what we have cut short has no end
                 parser.Parse(b"", True)  # noqa: FBT003 - the same
         except expat.ExpatError as error:
-            raise _Stop(f"XML broken: {error}") from None
+            raise _BrokenXml(f"XML broken: {error}") from None
 
     def _parser(self, encoding: str | None, names: dict[str, str]) -> expat.XMLParserType:
         """A parser that calls us back, and collects all names of elements and attributes in `names`."""

@@ -12,7 +12,7 @@ from sanderling.records.export import export
 from sanderling.records.files import MARK as FILE_MARK
 from sanderling.records.folders import open_records
 from sanderling.records.open_target import TargetOptions, file_of, open_target
-from sanderling.records.parts import MARK
+from sanderling.records.parts import MARK, OLD_MARK
 from sanderling.records.selection import Selection
 from sanderling.records.sqlite_table import SqliteTables
 from sanderling.records.tables import MARKS, TableDatabase, quoted
@@ -100,7 +100,7 @@ def remake(folder: Path, made: KnownExport, given: Sequence[str] = ()) -> Remade
 
 
 def _is_there(kind: str, path: Path) -> bool:
-    return (path / MARK).exists() if kind == "parquet" else path.exists()
+    return any((path / each).exists() for each in (MARK, OLD_MARK)) if kind == "parquet" else path.exists()
 
 
 def _clear(kind: str, place: str, table: str) -> None:
@@ -113,7 +113,7 @@ def _clear(kind: str, place: str, table: str) -> None:
         if kind == "sqlite":
             _drop(SqliteTables(path), table, *WIPE)
         elif kind == "parquet":
-            for part in [*_parts(path), path / MARK]:
+            for part in [*_parts(path), path / MARK, path / OLD_MARK]:
                 part.unlink(missing_ok=True)
         else:
             path.write_bytes(b"")

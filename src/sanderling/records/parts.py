@@ -1,4 +1,4 @@
-"""A folder of parts, on a disk or in S3: part-00001.parquet and so on, and export.json with the mark.
+"""A folder of parts, on a disk or in S3: part-00001.parquet and so on, and _export.json with the mark.
 
 A part is there before the mark counts it. An export that was killed in between writes the same number again: so each
 record is in one part.
@@ -23,7 +23,8 @@ from sanderling.stores.objects import ObjectError, ObjectFault, WholeObjects
 
 T = TypeVar("T")
 
-MARK = "export.json"
+# Readers of Parquet pass over what begins with an underscore. It was called otherwise once.
+MARK, OLD_MARK = "_export.json", "export.json"
 PIECE = 1 << 20
 LARGEST_MARK = 16 << 20  # bytes; a thousand columns make a hundred thousand
 # What a part has at most. One for S3 is sent from memory.
@@ -167,6 +168,8 @@ class FolderOfParts:
                 raise TargetError(f"{self._folder} is a file, expected a folder. Choose another with --to.")
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock = take_lock(self._folder / ".lock", f"to {self._folder}")
+            if (self._folder / OLD_MARK).exists() and not (self._folder / MARK).exists():
+                (self._folder / OLD_MARK).rename(self._folder / MARK)
             if (self._folder / MARK).exists():
                 return (self._folder / MARK).read_bytes()
             others = sorted(each.name for each in self._folder.iterdir() if not each.name.startswith((".", "part-")))
@@ -206,11 +209,14 @@ class ObjectsOfParts:
         with self._plainly():
             self._objects = self._open()
             self._run(self._objects.make(self._bucket))
-            try:
-                return self._run(self._objects.get(self._bucket, self._prefix + MARK, LARGEST_MARK)).body
-            except ObjectError as error:
-                if error.fault is not ObjectFault.MISSING:
-                    raise
+            return self._read(self._objects, MARK) or self._read(self._objects, OLD_MARK)
+
+    def _read(self, objects: WholeObjects, name: str) -> bytes | None:
+        try:
+            return self._run(objects.get(self._bucket, self._prefix + name, LARGEST_MARK)).body
+        except ObjectError as error:
+            if error.fault is not ObjectFault.MISSING:
+                raise
         return None
 
     def draft(self) -> IO[bytes]:

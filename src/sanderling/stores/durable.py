@@ -30,6 +30,7 @@ class FolderError(Exception):
     def __init__(self, found: str, advice: str = "") -> None:
         super().__init__(f"{found}. {advice}" if advice else found)
         self.found = found
+        self.full = False  # there is no room on the disk, and nothing wrong with the folder
 
 
 @contextmanager
@@ -82,7 +83,9 @@ def _damaged(place: Path, error: Exception) -> FolderError:
 
 
 def _full(place: Path) -> FolderError:
-    return FolderError(f"cannot write to {place}: the disk is full", f"{AGAIN} Free some space and run again.")
+    error = FolderError(f"cannot write to {place}: the disk is full", f"{AGAIN} Free some space and run again.")
+    error.full = True
+    return error
 
 
 # What a run that was killed before its ledger stood may have left, and what some file systems put in every folder.

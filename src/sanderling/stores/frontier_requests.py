@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sanderling.outcome import Outcome
 from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier_forget import ForgettingFrontier
-from sanderling.stores.frontier_rows import End, Ended, Failed, RetryUrl
+from sanderling.stores.frontier_rows import UNFETCHED, End, Ended, Failed, RetryUrl, as_text
 
 # Which bytes of the records came of a request: those of no request were written by a release that did not note it.
 WROTE = """CREATE TABLE IF NOT EXISTS wrote (
@@ -51,12 +52,21 @@ class QueuedRequest(NamedTuple):
         return self.id
 
 
+class SpoiledRecords(NamedTuple):
+    """Records of a request that were not kept, as a request of its own that has failed: asked again, it brings them."""
+
+    request: FoundRequest
+    outcome: Outcome
+
+
 class EndedRequest(Ended, frozen=True, kw_only=True):
     """What became of one request: its records, without line breaks, and the further work that was found."""
 
     priority: int = 0
     records: tuple[bytes, ...] = ()
     found: tuple[FoundRequest, ...] = ()
+    spoiled: SpoiledRecords | None = None
+    alias: FoundRequest | None = None  # the address that a redirect led to, which is then known as well
 
     def __post_init__(self) -> None:
         if self.end is not End.FETCHED and (self.records or self.found):
@@ -167,7 +177,9 @@ class RequestFrontier(ForgettingFrontier):
             self._unrank([(each.priority, each.id) for each in ended if each.priority])
             self._put_off(again)
             self._note_written(ended)
+            self._add_ended(End.MOVED, [(each.alias, each.outcome) for each in ended if each.alias is not None], tally)
             new = self._add_requests([*found, *(work for each in ended for work in each.found)], tally)
+            self._add_ended(End.FAILED, [each.spoiled for each in ended if each.spoiled is not None], tally)
             added = sum(tally.values())
             meta = self._counted(**progress._asdict(), known=self.known + added)
         self.meta = meta
@@ -226,6 +238,32 @@ class RequestFrontier(ForgettingFrontier):
         self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
         tally[End.WAITING, ""] += sum(new.values())
         return new
+
+    def end_by_key(self, request: FoundRequest) -> End | None:
+        """What became of a request that is known by this key; None if none is."""
+        sql = "SELECT end FROM url JOIN host ON host.id = url.host WHERE host.name = ? AND url.key = ?"
+        with plainly(self._path):
+            row = self._db.execute(sql, (request.host, request.key)).fetchone()
+        return None if row is None else End(row[0])
+
+    def _add_ended(
+        self, end: End, added: Sequence[tuple[FoundRequest, Outcome]], tally: Counter[tuple[End, str]]
+    ) -> None:
+        """Each gets the next id, and has its end."""
+        if not added:
+            return
+        hosts = self._host_ids(dict.fromkeys(request.host for request, _ in added), make=True)
+        following = max(frontier_tables.last_id(self._db), self.meta.last_id) + 1
+        for number, ((url, host, depth, key, reader, priority, data), why) in enumerate(added, following):
+            self._db.execute(
+                "INSERT INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (number, hosts[host], depth, int(end), self._codes[why.code], key, url),
+            )
+            self._db.execute("INSERT INTO request VALUES (?, ?, ?, ?)", (number, self._readers[reader], priority, data))
+            tally[end, str(why.code)] += 1
+            if end in UNFETCHED:
+                sql = "INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, 0)"
+                self._db.execute(sql, (number, why.status, as_text(why.detail)))
 
     def failed_requests(self) -> Iterator[tuple[Failed, str]]:
         """The requests that failed or were left out, by id, each with its reader. Read them before writing."""

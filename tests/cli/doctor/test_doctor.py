@@ -17,6 +17,7 @@ from sanderling.cli.doctor.machine import PURE, c_part
 C_PARTS = {
     "parser of repos": ("sanderling.formats._repo", "sanderling.formats.repo"),
     "reader of pages": ("sanderling.pages._reader", "sanderling.pages.reader"),
+    "guard of parsers": ("sanderling.pages._complexity", "sanderling.pages.complexity"),
     "scan of texts": ("sanderling.events.analysis._scan", "sanderling.events.analysis.scan"),
 }
 
@@ -82,4 +83,4 @@ def test_an_extra_that_is_not_installed_comes_with_advice_and_is_no_trouble(monk
 def test_machines_get_json() -> None:
     found = json.loads(called("doctor", "--json").out)
 
-    assert [each["what"] for each in found][:4] == ["Python", *C_PARTS]
+    assert [each["what"] for each in found][: len(C_PARTS) + 1] == ["Python", *C_PARTS]

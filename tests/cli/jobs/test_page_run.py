@@ -36,15 +36,21 @@ def test_it_is_tried_run_and_proved(tmp_path: Path) -> None:
             job.write_text(example.replace('list/1")', 'list/1", rps=1000)'))
             tried = await here("run", str(job), "--try", "5", "--private")
             pages = [each.path for each in server.requests if each.path != "/robots.txt"]
+            cached = ("run", str(job), "--private", "--cache", str(tmp_path / "cache"))
+            await here(*cached, "--out", str(tmp_path / "first"))
+            from_cache = await here(*cached, "--try", "5")
             done = await here("run", str(job), "--out", str(out), "--private")
             proved = await here("verify", str(out))
             crawled = await here("pages", "crawl", server.url("/list/1"), "--out", str(kept), "--keep", "warc", *QUICK)
         again = await here("run", str(job), "--out", str(over), "--from", str(kept))
         assert tried.code == 0, tried
         assert (len(pages), 0 < len(tried.out.splitlines()) < 5) == (5, True)
-        assert done.code == 1, done  # an item is refused
+        assert from_cache.code == 0, from_cache
+        assert 0 < len(from_cache.out.splitlines()) < 5
+        assert done.code == 0, done
         assert "1 link to no page of the job passed over." in done.out
-        assert "1 request refused:" in done.out
+        assert "1 request refused by robots.txt:" in done.out
+        assert f"What was not asked for, one line each, and why:\n\n    {out}/failed.jsonl" in done.out
         assert proved.code == 0, proved
         assert (crawled.code, again.code) == (1, 1), (crawled, again)  # neither has the item
 

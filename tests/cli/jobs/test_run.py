@@ -90,6 +90,7 @@ def test_a_job_runs_to_its_end_and_says_what_it_has(tmp_path: Path) -> None:
             "set_aside_by": {},
             "gone": {},
             "over_budget": False,
+            "spent": [],
         }
         assert "most was 5 and is 3" in other.err
 
@@ -142,7 +143,7 @@ def test_work_of_a_reader_that_is_gone_waits_for_it(tmp_path: Path) -> None:
         back = await here("run", job, "--out", str(out), "--private")
         assert (told["set_aside"], told["set_aside_by"], list(told["gone"])) == (0, {}, ["detail"])
         assert (begun.code, gone.code, back.code) == (0, 3, 0), (begun, gone, back)
-        assert "The budget is spent." in begun.out
+        assert "Nothing is lost; raise max_requests in the job, then:" in " ".join(begun.out.split())
         assert "wait for the reader detail, which the job has not" in gone.out
 
     against(main)

@@ -29,7 +29,20 @@ from scripted_server import ScriptedServer, Step, answer, reset
 from sanderling.cli.loop import TOGETHER
 
 KEYS = [
-    *("complete", "crawl", "seconds", "known", "fetched", "unchanged", "moved", "refused", "left_out", "cut_off"),
+    *(
+        "complete",
+        "crawl",
+        "seconds",
+        "known",
+        "fetched",
+        "unchanged",
+        "moved",
+        "refused",
+        "left_out",
+        "cut_off",
+        "depth",
+        "at_depth",
+    ),
     *("failed", "left", "waiting"),
     *("bytes", "hosts", "seeds_fetched", "out", "failed_by"),
     *("set_aside", "set_aside_by"),
@@ -62,6 +75,27 @@ def test_as_json_there_is_one_document_and_nothing_else(tmp_path: Path) -> None:
         assert (summary["complete"], summary["seeds_fetched"]) == (True, True)
         assert (summary["known"], summary["fetched"], summary["hosts"], summary["crawl"]) == (2, 2, 1, 1)
         assert summary["out"] == str(tmp_path / "out")
+
+    run(main)
+
+
+@pytest.mark.parametrize(("depth", "lead_on"), [("0", 0), ("1", 1), ("2", 0), ("16", 0)])
+def test_that_pages_lead_further_than_the_crawl_goes_is_told(tmp_path: Path, depth: str, lead_on: int) -> None:
+    def leads(*links: str) -> bytes:
+        return answer(200, "".join(f"<a href={each}>x</a>" for each in links).encode(), Content_Type="text/html")
+
+    async def main() -> None:
+        pages: dict[str, list[bytes | list[Step]]] = {
+            "/": [leads("/a", "/c")],
+            "/a": [leads("/", "/b")],
+            "/b": [leads("/", "/a")],
+            "/c": [leads("/a")],
+        }
+        async with ScriptedServer({**site(), **pages}) as server:
+            asked = "pages", "crawl", server.url(), "--out", str(tmp_path / "out"), "--depth", depth, "--json"
+            done = await here(*asked, *QUICK)
+
+        assert json.loads(done.out)["at_depth"] == lead_on
 
     run(main)
 

@@ -100,3 +100,8 @@ def test_what_budgets_cut_off_is_told_apart_from_what_was_left_out() -> None:
     assert "5 URLs cut off by budgets. List them, or ask for them all the same:\n\n" in said
     assert "    sanderling pages failed 'a crawl' --cut-off\n" in said
     assert "--leave-out" not in told(left_out=5, cut_off=5)
+
+
+def test_that_links_were_not_followed_for_their_depth_is_said() -> None:
+    assert "3 pages lead further than --depth 16 goes: what only they" in told(depth=16, at_depth=3)
+    assert "--depth" not in told(depth=16)

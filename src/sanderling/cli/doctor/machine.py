@@ -29,6 +29,9 @@ EXTRAS = {
     "onnx": ("onnxruntime", "a trained model of sentiment"),
     "clickhouse": ("clickhouse_connect", "replay into a ClickHouse server"),
     "embedded": ("chdb", "ClickHouse within our own process"),
+    "duckdb": ("duckdb", "exports to DuckDB"),
+    "render": ("playwright", "pages in a browser"),
+    "xpath": ("lxml", "XPath in jobs of pages"),
 }
 # pip would take the wheel that it has kept of the last build.
 BUILD = "install a C compiler and Python's headers, then: pip install --force-reinstall --no-cache-dir sanderling"
@@ -50,6 +53,7 @@ def findings() -> Iterator[CheckFinding]:
     yield python(sys.version_info[:2], sys.version.split()[0])
     yield _parser()
     yield c_part("reader of pages", "sanderling.pages._reader", "a page takes seven times as long to read")
+    yield c_part("guard of parsers", "sanderling.pages._complexity", "a page takes 5 ms more before selectors")
     yield _scan()
     yield event_loop()
     for coding, modules in CODINGS.items():

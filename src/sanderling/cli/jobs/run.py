@@ -179,7 +179,7 @@ def exit_with(summary: JobSummary, *, stopped: bool) -> None:
         sys.exit(130)
     if summary.is_unfinished:
         sys.exit(UNFINISHED)
-    if summary.failed or summary.left_out or summary.refused:
+    if summary.failed or summary.left_out:
         sys.exit(1)
 
 

@@ -45,6 +45,7 @@ def show_sample(  # noqa: PLR0913 - what the command was given
         most, shown = max(LEAST_REQUESTS, REQUESTS_EACH * number), number
         sampled.max_records = number
     sampled.max_requests = min(job.max_requests or sys.maxsize, most)
+    sampled.max_answers = most  # what is in a cache is not sent
     transport = asking.transport(sampled)
     with TemporaryDirectory(prefix="sanderling-try-") as folder, open_folder(Path(folder), sampled, given) as held:
         with event_loop.explain_end("", (FolderError, JobError, LoginError, RenderError)):

@@ -42,6 +42,7 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     set_aside_by: dict[str, int]
     gone: dict[str, int]  # and those that wait for a reader that the job has not any more, by its name
     over_budget: bool
+    spent: tuple[str, ...]  # the limits of the job that are reached
     gone_words: tuple[str, ...]
     aside: tuple[Aside, ...]
     again: str  # the command to go on with
@@ -88,6 +89,7 @@ def summarise(
         set_aside_by=by_reason(aside),
         gone=last.facts.gone,
         over_budget=last.facts.over_budget,
+        spent=last.facts.spent,
         gone_words=last.facts.explain_gone(),
         aside=tuple(aside),
         again=again,
@@ -117,7 +119,7 @@ def words(summary: JobSummary) -> Iterator[str]:
 
 
 def _not_kept(summary: JobSummary) -> Iterator[str]:
-    ended = [(summary.failed, "failed"), (summary.left_out, "left out"), (summary.refused, "refused")]
+    ended = [(summary.failed, "failed"), (summary.left_out, "left out"), (summary.refused, "refused by robots.txt")]
     if said := ", ".join(f"{count(number, 'request')} {what}" for number, what in ended if number):
         yield f"{said}:"
         listed = [f"{number:,} x {reason}" for reason, number in list(summary.reasons.items())[:REASONS]]
@@ -131,12 +133,18 @@ def _next(summary: JobSummary) -> Iterator[str]:
         yield from _indented(*hosts_aside(summary.aside, "request"))
     yield from summary.gone_words
     if summary.waiting:
-        why = "The budget is spent. " if summary.over_budget else ""
-        yield f"{why}{count(summary.waiting, 'request')} still to send. Nothing is lost; go on with:"
+        left = f"{count(summary.waiting, 'request')} still to send."
+        if summary.over_budget:
+            yield f"The budget is spent. {left} Nothing is lost; raise {' and '.join(summary.spent)} in the job, then:"
+        else:
+            yield f"{left} Nothing is lost; go on with:"
         yield from _indented(summary.again)
     if summary.failed:
         yield "What failed, one line each, and how to ask for it again:"
         yield from _indented(shlex.quote(f"{summary.out}/{FAILED}"), summary.retry)
+    elif summary.left_out or summary.refused:
+        yield "What was not asked for, one line each, and why:"
+        yield from _indented(shlex.quote(f"{summary.out}/{FAILED}"))
     yield "Proof that every request is accounted for:"
     yield from _indented(f"sanderling verify {shlex.quote(summary.out)}")
 

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli.client import make_transport
-from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_error import CommandError, not_opened
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.config.file import hosts_in_force
 from sanderling.cli.events.onward import NOWHERE, Onward
@@ -39,9 +39,9 @@ from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
+from sanderling.pages.crawling import BODIES
 from sanderling.pages.extract import READ_RULES, ReadRules
-from sanderling.pages.files import FileRules
+from sanderling.pages.files import MOST_DECODED, MOST_RAW, FileRules
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.leave_out import ExcludedUrls
 from sanderling.pages.parquet import have_parquet
@@ -384,6 +384,6 @@ def open_folder(
     try:
         folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall(), visits=visits)
     except FolderError as error:
-        raise CommandError(str(error), code=2) from None
+        raise not_opened(error) from None
     with folder:
         yield folder

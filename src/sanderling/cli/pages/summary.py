@@ -11,6 +11,7 @@ import msgspec
 
 from sanderling.cli import command_line
 from sanderling.crawls.folder import plan_of
+from sanderling.crawls.parts import FOLDER as PARTS
 from sanderling.ids import host_of
 from sanderling.observe.report import Report
 from sanderling.outcome import Code, code_of
@@ -61,6 +62,8 @@ class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     left_out: int  # those that a budget cut off among them
     cut_off: int = 0
+    depth: int = 0
+    at_depth: int = 0  # pages of this run that are as deep as the crawl goes, and lead on
     failed: int
     left: int
     waiting: int
@@ -109,6 +112,7 @@ def summarise_ledgers(  # noqa: PLR0913 - what is known of a crawl
         counts.update(each.counts())
         by_code.update(each.by_code())
     aside = sorted((host for each in ledgers for host in each.aside()), key=lambda host: -host.waiting)
+    plan, failed = plan_of(ledgers[0].meta, out, CrawlPlan), failed_by(ledgers)
     return PageSummary(
         complete=complete,
         crawl=ledgers[0].meta.crawl,
@@ -119,6 +123,8 @@ def summarise_ledgers(  # noqa: PLR0913 - what is known of a crawl
         moved=counts[End.MOVED],
         refused=counts[End.REFUSED],
         left_out=counts[End.LEFT_OUT],
+        depth=plan.depth,
+        at_depth=last.facts.at_depth,
         cut_off=by_code[End.LEFT_OUT, Code.CANCELLED],
         failed=counts[End.FAILED],
         left=counts[End.LEFT],
@@ -127,15 +133,21 @@ def summarise_ledgers(  # noqa: PLR0913 - what is known of a crawl
         hosts=last.hosts_known,
         seeds_fetched=_has_all_seeds(out, ledgers, counts),
         out=str(out),
-        failed_by=failed_by(ledgers),
+        failed_by=failed,
         set_aside=sum(each.waiting for each in aside),
         set_aside_by=by_reason(aside),
         aside=tuple(aside),
         resumed=resumed,
         files=tuple(_files(out)),
         again=again,
-        retry=command_line.again("pages failed", out, "--retry", *given),
+        retry=command_line.again("pages failed", out, "--retry", *given, *_private(failed, given)),
     )
+
+
+def _private(failed: Mapping[str, int], given: Iterable[object]) -> Sequence[str]:
+    """What makes a difference to those that our own guard refused."""
+    refused = failed.get(Code.REFUSED.name) and "--private" not in command_line.again("", *given)
+    return ["--private"] if refused else []
 
 
 def _has_all_seeds(out: Path, ledgers: Sequence[Frontier], counts: Mapping[End, int]) -> bool:
@@ -177,8 +189,9 @@ def _files(path: Path) -> Iterator[str]:
     for rows, derived in (("pages.jsonl", "pages-*.parquet"), ("failed.jsonl", "failed.parquet")):
         if (path / rows).is_file() and (path / rows).stat().st_size:
             yield from (rows, *sorted(each.name for each in path.glob(derived)))
-    if (path / "bodies").is_dir():
-        yield "bodies"
+    for folder in ("bodies", PARTS):
+        if (path / folder).is_dir():
+            yield folder
 
 
 def words(summary: PageSummary) -> Iterator[str]:
@@ -187,7 +200,10 @@ def words(summary: PageSummary) -> Iterator[str]:
     yield _fetched(summary)
     yield from _not_fetched(summary)
     yield ""
-    if summary.files:
+    if PARTS in summary.files:
+        yield "The output is in parts. All rows in one file:"
+        yield from _indented(f"sanderling export {shlex.quote(summary.out)} --to pages.jsonl")
+    elif summary.files:
         yield "The output:"
         yield from _indented(*(shlex.quote(str(Path(summary.out) / name)) for name in summary.files))
     yield from _next(summary)
@@ -207,6 +223,9 @@ def _not_fetched(summary: PageSummary) -> Iterator[str]:
         yield f"robots.txt forbids {count(summary.refused, 'URL')}; nothing was sent for those."
     if listed := summary.left_out - summary.cut_off:
         yield f"{count(listed, 'URL')} left out, as --leave-out says."
+    if summary.at_depth:
+        pages = count(summary.at_depth, "page")
+        yield f"{pages} lead further than --depth {summary.depth} goes: what only they link to was not asked for."
     if summary.failed:
         yield f"{count(summary.failed, 'URL')} of {summary.known:,} failed: {reasons(summary.failed_by)}."
     if summary.complete and not summary.seeds_fetched:

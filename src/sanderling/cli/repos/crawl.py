@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_error import CommandError, not_opened
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
@@ -163,7 +163,7 @@ def _open_segments(folder: Path, keeping: ArchiveFlags, clock: Clock) -> Segment
     except ValueError as error:
         raise CommandError(f"segment-size: {error}", code=2) from None
     except FolderError as error:
-        raise CommandError(str(error), code=2) from None
+        raise not_opened(error) from None
 
 
 def _check_whole(view: ProgressView, segments: Segments) -> None:

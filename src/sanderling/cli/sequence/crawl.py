@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from sanderling.cli.alerting import NOBODY, Alerting, saying
-from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_error import CommandError, not_opened
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import explain_end, run
@@ -144,7 +144,7 @@ def open_state(place: SequenceFolder) -> Iterator[SequenceState]:
             stack.enter_context(alone(place))
             state = stack.enter_context(closing(SequenceState(place.state)))
         except FolderError as error:
-            raise CommandError(str(error), code=2) from None
+            raise not_opened(error) from None
         yield state
 
 
