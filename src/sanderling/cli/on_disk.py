@@ -26,7 +26,7 @@ NOT_ASKED = {
     "refused": "by robots.txt",
     "left": "because of --max-pages",
     "left_out": "as --leave-out says, or of hosts that are out of scope",
-    "cut_off": "by budgets: `sanderling pages failed --cut-off` lists them",
+    "cut_off": "by budgets: `pages failed --cut-off` lists them",
 }
 
 

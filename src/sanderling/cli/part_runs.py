@@ -4,7 +4,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from sanderling.cli.watching import follow_control, publish_status, run_beside, 
 from sanderling.crawls.run import FrontierRun
 from sanderling.executor import Executor
 from sanderling.fetch.http import Http
-from sanderling.fetch.transport import Transport, contexts_of
+from sanderling.fetch.transport import Transport
 from sanderling.observe import logs
 from sanderling.observe.report import AnyReport
 from sanderling.stores.control_file import Control
@@ -26,7 +25,7 @@ from sanderling.stores.status_file import write_status
 
 @dataclass(frozen=True, slots=True)
 class PartRun:
-    """A run of one part."""
+    """A run of one part. A browser that its transport has is open: all parts of a process have the same."""
 
     run: FrontierRun[Any, Any]
     transport: Transport[Http]
@@ -38,9 +37,7 @@ class PartRun:
         """Run until nothing is left anywhere, or somebody stops it; then leave the folder whole."""
         folder, limiter = self.run.folder.path, self.transport.limiter
         recall(limiter, folder)
-        async with AsyncExitStack() as stack:
-            for each in contexts_of(self.transport):
-                await stack.enter_async_context(each)
+        async with self.transport.http:
             complete = await run_beside(
                 self.run.run(),
                 publish_status(partial(write_status, folder), self.report),

@@ -1,4 +1,4 @@
-"""`sanderling pages crawl --processes N`: a crawl in parts, which several processes share."""
+"""`sanderling pages crawl` with `--processes`: a crawl in parts, which several processes share."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, closing
@@ -121,13 +121,16 @@ def _crawl_own_parts(out: Path, own: list[int], flags: PagesFlags, rules: CrawlR
 
 
 async def _run_own(out: Path, folders: list[CrawlFolder], rules: CrawlRules, flags: PagesFlags, clock: Clock) -> None:
-    started = clock.now()
+    started, first = clock.now(), flags.network.transport(clock)
     async with AsyncExitStack() as stack:
+        if first.renderer is not None:
+            await stack.enter_async_context(first.renderer)
         runs = []
         for folder in folders:
             executor = in_threads(stack.enter_context(ThreadPoolExecutor(1, "folder")))
             feed = await stack.enter_async_context(flags.onward.pages(clock, lambda _: None))
-            transport = flags.network.transport(clock)
+            # Each has connections and a limiter of its own; memory and a browser are those of the process.
+            transport = replace(flags.network.transport(clock), memory=first.memory, renderer=first.renderer)
             crawl = Crawl(folder, transport, executor, rules=rules, clock=clock, hand_over=feed)
             report = partial(_report, crawl, started)
             runs.append(PartRun(crawl, transport, executor, report, partial(_finish, folder, clock, flags)))

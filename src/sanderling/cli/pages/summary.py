@@ -11,6 +11,7 @@ import msgspec
 
 from sanderling.cli import command_line
 from sanderling.crawls.folder import plan_of
+from sanderling.crawls.parts import FOLDER as PARTS
 from sanderling.ids import host_of
 from sanderling.observe.report import Report
 from sanderling.outcome import Code, code_of
@@ -188,8 +189,9 @@ def _files(path: Path) -> Iterator[str]:
     for rows, derived in (("pages.jsonl", "pages-*.parquet"), ("failed.jsonl", "failed.parquet")):
         if (path / rows).is_file() and (path / rows).stat().st_size:
             yield from (rows, *sorted(each.name for each in path.glob(derived)))
-    if (path / "bodies").is_dir():
-        yield "bodies"
+    for folder in ("bodies", PARTS):
+        if (path / folder).is_dir():
+            yield folder
 
 
 def words(summary: PageSummary) -> Iterator[str]:
@@ -198,7 +200,10 @@ def words(summary: PageSummary) -> Iterator[str]:
     yield _fetched(summary)
     yield from _not_fetched(summary)
     yield ""
-    if summary.files:
+    if PARTS in summary.files:
+        yield "The output is in parts. All rows in one file:"
+        yield from _indented(f"sanderling export {shlex.quote(summary.out)} --to pages.jsonl")
+    elif summary.files:
         yield "The output:"
         yield from _indented(*(shlex.quote(str(Path(summary.out) / name)) for name in summary.files))
     yield from _next(summary)
