@@ -124,6 +124,43 @@ def test_a_page_with_text_is_never_empty(page: str) -> None:
     assert text(page) == "x"
 
 
+SITE = "<header><nav><ul>" + "<li><a href=/n>A link of the site</a>" * 9 + "</ul></nav></header>"
+FOOT = "<footer><p>Copyright by someone, who has all the rights and says so</footer>"
+
+
+@pytest.mark.parametrize("part", ["<main>{}</main>", "<article>{}</article>", "<div role=main>{}</div>"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<h1>Contents</h1><ol>" + "<li><a href=/c>A chapter</a>" * 9 + "</ol>",
+        "<h1>Gallery</h1>" + "<figure><img src=/g.jpg alt=picture></figure>" * 6,
+        "<h1>Sign up</h1>",
+        "<h1>Contact</h1><p>Tel: 030 123",
+    ],
+)
+def test_edges_of_a_page_never_win_over_its_main_part(part: str, content: str) -> None:
+    assert text(SITE + part.format(content) + FOOT) == text(content)
+
+
+@pytest.mark.parametrize("edge", ["<nav>{}</nav>", "<div role=navigation>{}</div>", "<footer>{}</footer>"])
+def test_an_edge_beside_the_main_part_may_be_most_of_a_page(edge: str) -> None:
+    assert text(f"<main><p>In a word.</main>{edge.format(LONG)}") == "In a word."
+
+
+def test_a_note_in_an_article_belongs_to_it() -> None:
+    page = f"<article><p>{LONG}</p><aside><p>Note this.</p>{{}}</aside><p>{LONG}</p></article>"
+
+    assert "Note this." in text(page.format(""))
+    assert "Note this." not in text(page.format("<a href=/x>More</a>"))
+
+
+@pytest.mark.parametrize(("before", "is_text"), [("See:", True), ("See\uff1a", True), ("Read more", False)])
+def test_a_list_of_links_belongs_to_the_text_that_announces_it(before: str, *, is_text: bool) -> None:
+    page = f"<div><p>{LONG}</p><p>{before} </p>\n<ul>{'<li><a href=/x>elsewhere</a>' * 5}</ul></div>"
+
+    assert ("elsewhere" in text(page)) == is_text
+
+
 LINKS = "<div><ul>" + "<li><a href=/x>a link to elsewhere</a>" * 5 + "</ul></div>"
 
 

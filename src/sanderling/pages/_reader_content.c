@@ -16,6 +16,7 @@
 #define CROWDED_WELL_NAMED 0.5
 #define CROWDED_LIST 0.6
 #define MANY_COMMAS 10
+#define NEAR 8
 #define SHARED 500
 #define NAME_WORTH 25
 #define MOST_FURNITURE 0.35
@@ -58,6 +59,9 @@ typedef struct {
     Block *blocks;
     Py_ssize_t count, room;
     Ranges cuts;
+    bool edges; /* cut what its tag or role alone gives away */
+    Range main; /* what says that it is the main part */
+    Py_ssize_t next_link;
     Named named[MOST_NAMES];
     int names;
     const char *disbelieved[MOST_NAMES]; /* names that are no furniture here */
@@ -80,7 +84,9 @@ static const char *const SMALL[] = {
     "actions", "author", "authors", "bio", "copyright", "disclaimer", "filter", "filters", "footer", "form", "links",
     "menu", "newsletter", "related", "search", "sidebar", "tags", NULL,
 };
-static const char *const BELIEVED[] = {"aside", "comment", "footer", "header", "menu", "nav", "related", NULL};
+static const char *const BELIEVED[] = {
+    "aside", "banner", "comment", "contentinfo", "footer", "header", "menu", "nav", "navigation", "related", NULL,
+};
 static const char *const LIKELY[] = {
     "and", "article", "body", "column", "content", "entry", "main", "post", "shadow", "story", NULL,
 };
@@ -96,6 +102,7 @@ static const char *const ROLES[] = {
     "navigation", "banner", "contentinfo", "complementary", "search", "menu", "menubar", "alert", "alertdialog", "dialog",
     NULL,
 };
+static const char *const EDGE_ROLES[] = {"navigation", "banner", "contentinfo", NULL};
 
 static bool
 begins(Slice text, Py_ssize_t at, const char *word)
@@ -365,26 +372,60 @@ close_block(Reading *reading, Block *block)
     }
 }
 
-/* The tag, role or word that gives a block away as furniture, NULL if none does. */
-static const char *
-furniture(Reading *reading, const Event *event, Py_ssize_t size, bool fenced, bool in_part)
+/* Whether a link opens in it. To be asked in the order of the events. */
+static bool
+has_link(Reading *reading, Py_ssize_t at)
 {
-    double whole = (double)reading->sizes[reading->page->count];
-    if (!reading->rules.by_likelihood || (double)size > MOST_FURNITURE * whole) {
+    const Page *page = reading->page;
+    Py_ssize_t link = reading->next_link > at ? reading->next_link : at;
+    while (link < page->count && (page->events[link].tag != A || page->events[link].closes)) {
+        link++;
+    }
+    reading->next_link = link;
+    return link < page->events[at].end;
+}
+
+/* The tag or role by which a block says that it is no part of the main text, NULL if it does not. */
+static const char *
+edge_of(Reading *reading, Py_ssize_t at, bool in_part)
+{
+    const Event *event = &reading->page->events[at];
+    switch (event->tag) {
+    case ASIDE:
+        if (in_part && !has_link(reading, at)) { /* a note */
+            return NULL;
+        }
+        return tag_names[ASIDE];
+    case NAV: case MENU: return tag_names[event->tag];
+    case HEADER: case FOOTER:
+        if (!in_part) {
+            return tag_names[event->tag];
+        }
+    }
+    if (!event->length || tag_traits[event->tag] & KEEPS_NAME) {
         return NULL;
     }
+    const char *role = role_of(reading, event_attributes(reading->page, event));
+    return role && is_among(role, EDGE_ROLES) ? role : NULL;
+}
+
+/* The tag, role or word that gives a block away as furniture, NULL if none does. */
+static const char *
+furniture(Reading *reading, Py_ssize_t at, Py_ssize_t size, bool fenced, bool in_part)
+{
+    const Event *event = &reading->page->events[at];
+    double whole = (double)reading->sizes[reading->page->count];
+    const char *edge = edge_of(reading, at, in_part);
+    bool beside_main = event->end < reading->main.start || reading->main.end < at;
+    if ((double)size > MOST_FURNITURE * whole && !(edge && beside_main)) {
+        return NULL;
+    }
+    if ((edge && reading->edges) || !reading->rules.by_likelihood) {
+        return reading->edges ? edge : NULL;
+    }
     bool small = (double)size <= MOST_SMALL * whole;
-    switch (event->tag) {
-    case NAV: case MENU: case ASIDE: return tag_names[event->tag];
-    case HEADER: case FOOTER:
-        if (!in_part || (small && event->tag == FOOTER)) {
-            return tag_names[event->tag];
-        }
-        break;
-    case FORM:
-        if (small) {
-            return tag_names[event->tag];
-        }
+    if (small && (event->tag == FORM || event->tag == FOOTER)) {
+        return tag_names[event->tag];
     }
     bool named = event->length && !(tag_traits[event->tag] & KEEPS_NAME);
     return named ? furniture_name(reading, event_attributes(reading->page, event), small, fenced) : NULL;
@@ -434,6 +475,7 @@ measure_once(Reading *reading)
     const Page *page = reading->page;
     Py_ssize_t inside = 0, tables = -1, part = -1, next = 0;
     reading->count = reading->cuts.count = reading->names = 0;
+    reading->next_link = 0;
     if (!add_block(reading, (Block){.tag = HTML, .raw = {"", 0}, .end = page->count - 1, .around = -1})) {
         return 0;
     }
@@ -466,7 +508,7 @@ measure_once(Reading *reading)
             }
         } else if (is_node(event->tag)) {
             Py_ssize_t size = reading->sizes[event->end] - reading->sizes[at];
-            const char *name = furniture(reading, event, size, at < tables, at < part);
+            const char *name = furniture(reading, at, size, at < tables, at < part);
             if (name && note_cut(reading, name, size)) {
                 if (!add_range(&reading->cuts, at, event->end)) {
                     return 0;
@@ -497,11 +539,34 @@ measure_once(Reading *reading)
     return 1;
 }
 
+/* The part with the most text that says by its tag or role that it is the main one; the page, if none has any. */
+static Range
+largest_main(Reading *reading)
+{
+    const Page *page = reading->page;
+    Range best = {0, page->count};
+    Py_ssize_t most = 0;
+    for (Py_ssize_t at = 0; at < page->count; at++) {
+        const Event *event = &page->events[at];
+        if (event->tag == TEXT || event->closes || reading->sizes[event->end] - reading->sizes[at] <= most) {
+            continue;
+        }
+        if (event->tag == MAIN || event->tag == ARTICLE ||
+            (event->length &&
+             slice_is(value_of(reading, event_attributes(page, event), "role", &reading->one), "main"))) {
+            best = (Range){at, event->end};
+            most = reading->sizes[event->end] - reading->sizes[at];
+        }
+    }
+    return best;
+}
+
 static int
 measure(Reading *reading)
 {
     double most = MOST_FURNITURE * (double)reading->sizes[reading->page->count];
-    if (!measure_once(reading)) {
+    reading->main = largest_main(reading);
+    if (reading->failed || !measure_once(reading)) {
         return 0;
     }
     for (int each = 0; each < reading->names; each++) {
@@ -758,7 +823,7 @@ choose(Reading *reading, Ranges *parts)
 static bool
 is_aside(Reading *reading, const Block *block)
 {
-    if (block->tag == FOOTER || block->tag == ASIDE) {
+    if (block->tag == FOOTER || (block->tag == ASIDE && block->in.linked > 0)) {
         return true;
     }
     if ((block->tag == H1 || block->tag == H2) && weight(reading, block) < 0) {
@@ -807,6 +872,28 @@ is_box_of_pictures(const Block *block)
     return !block->in_figure && in->images > 1 && (double)in->paragraphs < (double)in->images / 2;
 }
 
+static bool
+ends_with(Slice text, const char *end)
+{
+    Py_ssize_t n = (Py_ssize_t)strlen(end);
+    return text.n >= n && memcmp(text.p + text.n - n, end, (size_t)n) == 0;
+}
+
+/* Whether the text right before it ends with a colon. */
+static bool
+is_announced(const Page *page, const Block *block)
+{
+    for (Py_ssize_t at = block->start - 1; at >= 0 && at >= block->start - NEAR; at--) {
+        const Event *event = &page->events[at];
+        if (event->tag == TEXT && !event->space) {
+            Slice text = event_text(page, event);
+            text.n -= ends_with(text, " ");
+            return ends_with(text, ":") || ends_with(text, "\xef\xbc\x9a");
+        }
+    }
+    return false;
+}
+
 /* Whether it is a box of links, pictures or controls. `holds_data` says whether a table of data is inside. */
 static bool
 is_box(Reading *reading, const Block *block, bool holds_data)
@@ -820,7 +907,8 @@ is_box(Reading *reading, const Block *block, bool holds_data)
         return worth < 0;
     }
     if (is_list(block->tag) || ((double)in->listed > 0.9 * (double)in->size && in->size)) {
-        return is_box_of_pictures(block) || (is_list(block->tag) && density(block) > CROWDED_LIST && in->items > 2);
+        bool of_links = is_list(block->tag) && density(block) > CROWDED_LIST && in->items > 2;
+        return is_box_of_pictures(block) || (of_links && !is_announced(reading->page, block));
     }
     if (is_box_of_pictures(block) || in->items - 100 > in->paragraphs) {
         return true;
@@ -1052,12 +1140,15 @@ readable(const Page *page, Ranges *found)
     Ranges hidden = {0}, all = {0}, kept[4] = {{0}};
     Py_ssize_t *sizes = sum_sizes(page), read[4] = {0}, most = 0;
     double least = 0;
+    bool edges = true; /* of a page that has more than its tags and roles call furniture */
     bool done = sizes != NULL && find_hidden(page, sizes, &hidden);
     for (int each = 0; done && each < 4 && most < ENOUGH; each++) {
         Reading reading = {.page = page, .rules = strict_first[each], .hidden = hidden.ranges, .sizes = sizes};
         reading.hidden_count = hidden.count;
+        reading.edges = edges;
         done = measure(&reading);
         if (done && !each) {
+            edges = reading.blocks[0].in.size > 0 || reading.blocks[0].in.images > 0;
             least = whole(&reading, &all);
             done = least >= 0;
         }

@@ -8,6 +8,7 @@ from sanderling.pages.markup import LOWER, attributes, names
 NAME = 25  # what a good name is worth, and what a bad one costs
 
 _ROLES = names("navigation banner contentinfo complementary search menu menubar alert alertdialog dialog")
+_EDGE_ROLES = names("navigation banner contentinfo")
 _UNLIKELY = re.compile(
     "-ad-|ad-break|advert|agegate|ai2html|banner|breadcrumb|byline|comment|community|cookie|cover-wrap|disqus|"
     "extra|footer|gdpr|header|legends|menu|modal|most-?(?:popular|read)|newsletter|outbrain|pager|pagination|"
@@ -67,6 +68,13 @@ def furniture_name(raw: str, *, small: bool, fenced: bool) -> str:
         return role
     match = None if fenced else _UNLIKELY.search(called)
     return match[0].lower() if match and not _LIKELY.search(called) else ""
+
+
+@lru_cache(maxsize=4096)
+def edge_role(raw: str) -> str:
+    """The role that says that a block is an edge of its page, if one does."""
+    role = attributes(raw).get("role", "")
+    return role if role in _EDGE_ROLES else ""
 
 
 @lru_cache(maxsize=4096)

@@ -35,6 +35,7 @@ CROWDED = 0.2  # share of links above which a box inside the main text is cut
 CROWDED_WELL_NAMED = 0.5  # the same for a box whose name says that it is text
 CROWDED_LIST = 0.6  # the same for a list, which may well be of references
 MANY_COMMAS = 10  # a block with so many is text, whatever else it is
+NEAR = 8  # events before a list in which the text is looked for that announces it
 SHARED = 500  # characters of a box for sharing
 
 _NEVER = names(
@@ -80,11 +81,12 @@ def readable(markup: Markup) -> list[Event]:
     hidden = _hidden(markup, sizes)
     strict = _Reading(markup, hidden, sizes, _STRICT_FIRST[0])
     whole, least = strict.whole(says_article=any(is_article(markup.events[at][1]) for at in markup.opens["meta"]))
+    edges = strict.has_content()
     readings = [_sized(strict.main_text())]
     for rules in _STRICT_FIRST[1:]:
         if readings[-1][0] >= ENOUGH:
             break
-        readings.append(_sized(_Reading(markup, hidden, sizes, rules).main_text()))
+        readings.append(_sized(_Reading(markup, hidden, sizes, rules, edges=edges).main_text()))
     most = max(size for size, _ in readings)
     size, found = next(each for each in readings if each[0] >= LEAST_SHARE * most)
     return found if size >= least else whole
@@ -111,10 +113,17 @@ def _hidden(markup: Markup, sizes: list[int]) -> list[Range]:
 class _Reading:
     """One reading of a page by rules."""
 
-    def __init__(self, markup: Markup, hidden: list[Range], sizes: list[int], rules: _Rules) -> None:
+    def __init__(
+        self, markup: Markup, hidden: list[Range], sizes: list[int], rules: _Rules, *, edges: bool = True
+    ) -> None:
         self._events = markup.events
         self._rules = rules
-        self._blocks = Blocks(markup, hidden, sizes, strict=rules.by_likelihood)
+        self._blocks = Blocks(markup, hidden, sizes, strict=rules.by_likelihood, edges=edges)
+
+    def has_content(self) -> bool:
+        """Whether there is a text or an image outside of furniture."""
+        page = self._blocks.all[0]
+        return page.size > 0 or page.images > 0
 
     def main_text(self) -> list[Event]:
         """The events of the main text."""
@@ -223,8 +232,14 @@ class _Reading:
             if block.is_data:
                 data = block.start
 
+    def _is_announced(self, block: PageBlock) -> bool:
+        """Whether the text right before it ends with a colon."""
+        before = reversed(self._events[max(0, block.start - NEAR) : block.start])
+        text = next((event for event in before if isinstance(event, str) and event != " "), "")
+        return text.endswith((":", ": ", "\uff1a", "\uff1a "))
+
     def _is_aside(self, block: PageBlock) -> bool:
-        if block.tag in ("footer", "aside"):
+        if block.tag == "footer" or (block.tag == "aside" and block.linked):
             return True
         if block.tag in ("h1", "h2") and self._weight(block) < 0:
             return True
@@ -257,9 +272,8 @@ class _Reading:
         if weight < 0 or block.commas >= MANY_COMMAS:
             return weight < 0
         if block.tag in LISTS or block.listed > 0.9 * block.size > 0:
-            return _is_box_of_pictures(block) or (
-                block.tag in LISTS and block.density > CROWDED_LIST and block.items > 2
-            )
+            is_of_links = block.tag in LISTS and block.density > CROWDED_LIST and block.items > 2
+            return _is_box_of_pictures(block) or (is_of_links and not self._is_announced(block))
         if _is_box_of_pictures(block) or block.items - 100 > block.paragraphs:
             return True
         if (

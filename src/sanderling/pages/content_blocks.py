@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from sanderling.pages.block_names import furniture_name
+from sanderling.pages.block_names import edge_role, furniture_name
 from sanderling.pages.markup import BLOCKS, HEADINGS, Event, Markup, attributes, names
 
 # Of the text of a page: a block that has more is no furniture, whatever it is called, and neither are blocks that
@@ -20,7 +20,9 @@ LISTS = names("ul ol")
 _FURNITURE = names("nav menu aside")
 _EDGES = names("header footer")  # of the page, if they are not those of a part of it
 _SMALL_FURNITURE = names("form footer")
-_BELIEVED = names("aside comment footer header menu nav related")  # however much they are of a page
+# However much they are of a page.
+_BELIEVED = names("aside banner comment contentinfo footer header menu nav navigation related")
+_MAIN_PARTS = names("article main")
 _PARTS = names("article main section")
 _NODES = BLOCKS | names("layout a img code")
 _KEPT_NAMES = names("html body main article a")
@@ -99,11 +101,14 @@ class PageBlock:
 class Blocks:
     """The blocks of a page, and what is cut from it, in the order of their starts."""
 
-    def __init__(self, markup: Markup, hidden: list[Range], sizes: list[int], *, strict: bool) -> None:
+    def __init__(self, markup: Markup, hidden: list[Range], sizes: list[int], *, strict: bool, edges: bool) -> None:
         self._events = markup.events
         self._ends = markup.ends
         self._sizes = sizes
+        self._links = markup.opens.get("a", [])
         self._strict = strict
+        self._edges = edges  # cut what its tag or role alone gives away
+        self._main = _largest_main(markup, sizes)
         self._disbelieved: set[str] = set()  # names that are no furniture here
         self._begin(markup)
         self._measure(hidden)
@@ -153,7 +158,7 @@ class Blocks:
         """Begin a block, or cut it as furniture; the last event that needs no more looking at."""
         end = self._ends[at]
         size = self._sizes[end] - self._sizes[at]
-        name = self._furniture(at, tag, raw, size) if self._strict else ""
+        name = self._furniture(at, tag, raw, size)
         if name and name not in self._disbelieved:
             self._named[name] = self._named.get(name, 0) + size
             self.cuts.append((at, end))
@@ -187,13 +192,34 @@ class Blocks:
 
     def _furniture(self, at: int, tag: str, raw: str, size: int) -> str:
         """The tag, role or word that gives a block away as furniture, if any does."""
-        if size > MOST_FURNITURE * self._sizes[-1]:
+        edge = self._edge(at, tag, raw)
+        if size > MOST_FURNITURE * self._sizes[-1] and not (edge and self._is_beside_main(at)):
+            return ""
+        if edge and self._edges:
+            return edge
+        if not self._strict:
             return ""
         small = size <= MOST_SMALL * self._sizes[-1]
-        if tag in _FURNITURE or (tag in _EDGES and at >= self._part) or (small and tag in _SMALL_FURNITURE):
+        if small and tag in _SMALL_FURNITURE:
             return tag
         named = raw and tag not in _KEPT_NAMES
         return furniture_name(raw, small=small, fenced=at < self._fence) if named else ""
+
+    def _edge(self, at: int, tag: str, raw: str) -> str:
+        """The tag or role by which a block says that it is no part of the main text, if it says so."""
+        if tag == "aside" and at < self._part and not self._has_link(at):  # a note
+            return ""
+        if tag in _FURNITURE or (tag in _EDGES and at >= self._part):
+            return tag
+        return edge_role(raw) if raw and tag not in _KEPT_NAMES else ""
+
+    def _has_link(self, at: int) -> bool:
+        following = bisect_left(self._links, at)
+        return following < len(self._links) and self._links[following] < self._ends[at]
+
+    def _is_beside_main(self, at: int) -> bool:
+        start, end = self._main
+        return self._ends[at] < start or end < at
 
     def kept(self, part: PageBlock) -> list[Event]:
         """The events of a block without what was cut inside of it."""
@@ -206,3 +232,15 @@ class Blocks:
                 kept += self._events[at:start]
                 at = end + 1
         return kept + self._events[at : part.end + 1]
+
+
+def _largest_main(markup: Markup, sizes: list[int]) -> Range:
+    """The part with the most text that says by its tag or role that it is the main one; the page, if none has any."""
+    best = 0, len(markup.events)
+    most = 0
+    for at, event in enumerate(markup.events):
+        opens = isinstance(event, tuple) and event[0][0] != "/"
+        size = sizes[markup.ends[at]] - sizes[at] if opens else 0
+        if size > most and (event[0] in _MAIN_PARTS or (event[1] and attributes(event[1]).get("role") == "main")):
+            best, most = (at, markup.ends[at]), size
+    return best
