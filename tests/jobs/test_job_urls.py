@@ -96,6 +96,23 @@ def test_all_spellings_of_an_address_are_one_request(href: str) -> None:
     assert len(asked) == 3
 
 
+@settings(max_examples=40, deadline=None)
+@given(spellings("/item/9"), st.booleans())
+def test_so_they_are_in_start_and_in_what_functions_yield(path: str, as_request: bool) -> None:  # noqa: FBT001 - drawn
+    odd = f"HTTPS://Shop.example:0443{path}"
+    job = Job("every", start=[f"{SHOP}/item/9", odd, Request(odd)])
+
+    @job.page("/**")
+    def each(page: Page) -> Iterator[object]:
+        yield {"url": page.url}
+        yield Request(path) if as_request else path
+
+    world = api({f"{SHOP}/item/9": html("")})
+    with TemporaryDirectory() as folder:
+        assert run(job, Path(folder), world).records == [{"url": f"{SHOP}/item/9"}]
+    assert world.urls == [f"{SHOP}/robots.txt", f"{SHOP}/item/9"]
+
+
 def test_a_backslash_is_a_slash_but_in_a_query(tmp_path: Path) -> None:
     job = Job("api", start="HTTPS://api.example/a")
 

@@ -12,6 +12,7 @@ import pytest
 from kept_records import make_job
 
 import sanderling
+from sanderling.crawls.records import nearest_urls
 from sanderling.pages import earlier
 from sanderling.records.folders import open_records
 from sanderling.records.parts import MARK, OLD_MARK, FolderOfParts
@@ -211,3 +212,15 @@ def test_the_mark_of_parts_is_found_under_its_old_name_and_readers_of_parquet_pa
     folder.close()
     assert sorted(each.name for each in tmp_path.iterdir() if each.name[0] != ".") == [MARK]
     assert MARK.startswith("_")
+
+
+def test_what_is_known_and_has_no_record_is_not_near_to_itself() -> None:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE TABLE host (id INTEGER PRIMARY KEY, name TEXT)")
+        db.execute("CREATE TABLE url (id INTEGER PRIMARY KEY, host INTEGER, end INTEGER, url TEXT)")
+        db.execute("CREATE INDEX url_known ON url (host)")
+        db.execute("INSERT INTO host VALUES (1, 'a.example')")
+        urls = ["https://a.example/x", "https://a.example/xy"]
+        db.executemany("INSERT INTO url (host, end, url) VALUES (1, 1, ?)", [(each,) for each in urls])
+
+        assert nearest_urls(db, urls[0]) == [urls[1]]

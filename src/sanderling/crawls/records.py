@@ -39,9 +39,9 @@ def rows_behind(path: Path, start: int, end: int) -> Iterator[tuple[bytes, int]]
 
 
 def nearest_urls(db: sqlite3.Connection, key: str) -> list[str]:
-    """The URLs of the same host that are most like this key, if it is a URL."""
+    """The URLs of the same host that are most like this key, if it is a URL, and not the key itself."""
     try:
-        return nearest(key, frontier_reading.urls_of(db, host_of(key), COMPARED))
+        return nearest(key, (url for url in frontier_reading.urls_of(db, host_of(key), COMPARED) if url != key))
     except HostError:
         return []
 

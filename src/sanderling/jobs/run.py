@@ -27,7 +27,7 @@ from sanderling.jobs.functions import JobFunctions
 from sanderling.jobs.handler import JobHandler, Result, ScopedSender
 from sanderling.jobs.hosts import JobHost
 from sanderling.jobs.job import Job, JobError, JobStartError
-from sanderling.jobs.request import Request
+from sanderling.jobs.request import LONGEST_URL, Request
 from sanderling.jobs.rules import JobRules
 from sanderling.jobs.source import JobBudget, JobScope, JobSource, ended
 from sanderling.jobs.watchdog import read_stuck, write_stuck
@@ -37,6 +37,7 @@ from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.rendering import PageRendering
 from sanderling.pages.robots import LONGEST_DELAY
+from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.token_file import FILE as TOKENS
@@ -221,6 +222,8 @@ def hosts_of(job: Job) -> tuple[str, ...]:
         raise JobError(f"{job.name} has a function as start, and no hosts; expected hosts=(…) that may be asked")
     try:
         urls = [each.url if isinstance(each, Request) else each for each in started_with(job)]
+        if job.patterns:
+            urls = [normalise(each, None, LONGEST_URL) for each in urls]
         hosts = tuple(dict.fromkeys(map(host_of, urls)))
     except (ValueError, TypeError, AttributeError) as error:
         raise JobError(f"start of {job.name}: {error}") from None

@@ -256,7 +256,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     allow: Annotated[
         tuple[str, ...],
         Parameter(
-            help="Also follow links to this host, or to *.example.org and all below it; may be repeated.",
+            help="Also follow links to this HOST or HOST:PORT, or to *.example.org and all below it; repeatable.",
             negative=(),
             show_default=False,
         ),
