@@ -94,6 +94,13 @@ def test_what_stands_in_many_parts_is_the_whole_page() -> None:
     assert "menu" not in text(page)
 
 
+def test_the_whole_page_goes_without_boxes_of_links() -> None:
+    page = f"<div><p>{LONG * 2}</div>" + "<div><h3>Another</h3>in a few words</div>" * 60 + LINKS
+
+    assert text(page).count("Another") == 60
+    assert "elsewhere" not in text(page)
+
+
 def test_an_article_among_others_is_all_there_is_to_read_if_its_page_says_so() -> None:
     page = f"<div><p>{LONG * 2}</div>" + "<div><h3>Another</h3>in a few words</div>" * 60
 

@@ -4,6 +4,7 @@
 
 #define ENOUGH 500
 #define LEAST_SHARE 0.5
+#define LEAST_CLEANED 0.7
 #define MOST_HIDDEN 0.6
 #define LEAST_DECLARED (1.0 / 3)
 #define SHORTEST_VOTER 25
@@ -1024,27 +1025,38 @@ keep(const Reading *reading, const Block *part, Ranges *kept)
     return size;
 }
 
+/* Add the events of parts, cleaned; how much text that is, or -1. */
+static Py_ssize_t
+keep_cleaned(Reading *reading, const Ranges *parts, Ranges *kept)
+{
+    Py_ssize_t size = 0;
+    for (Py_ssize_t at = 0; at < parts->count; at++) {
+        if (!clean(reading, parts->ranges[at].start)) {
+            return -1;
+        }
+    }
+    if (reading->cuts.count) {
+        qsort(reading->cuts.ranges, (size_t)reading->cuts.count, sizeof(Range), by_start);
+    }
+    for (Py_ssize_t at = 0; at < parts->count; at++) {
+        Py_ssize_t more = keep(reading, &reading->blocks[parts->ranges[at].start], kept);
+        if (more < 0) {
+            return -1;
+        }
+        size += more;
+    }
+    return size;
+}
+
 /* The main text by these rules; how much it is, or -1. */
 static Py_ssize_t
 main_text(Reading *reading, Ranges *kept)
 {
     Ranges parts = {0};
-    Py_ssize_t size = 0;
     vote(reading);
-    bool done = !reading->failed && choose(reading, &parts);
-    for (Py_ssize_t at = 0; done && at < parts.count; at++) {
-        done = clean(reading, parts.ranges[at].start);
-    }
-    if (done && reading->cuts.count) {
-        qsort(reading->cuts.ranges, (size_t)reading->cuts.count, sizeof(Range), by_start);
-    }
-    for (Py_ssize_t at = 0; done && at < parts.count; at++) {
-        Py_ssize_t more = keep(reading, &reading->blocks[parts.ranges[at].start], kept);
-        done = more >= 0;
-        size += more;
-    }
+    Py_ssize_t size = !reading->failed && choose(reading, &parts) ? keep_cleaned(reading, &parts, kept) : -1;
     PyMem_RawFree(parts.ranges);
-    return done ? size : -1;
+    return size;
 }
 
 static bool
@@ -1133,17 +1145,51 @@ sum_sizes(const Page *page)
     return sizes;
 }
 
+static void
+free_reading(Reading *reading)
+{
+    PyMem_RawFree(reading->blocks);
+    PyMem_RawFree(reading->cuts.ranges);
+    buffer_free(&reading->one);
+    buffer_free(&reading->other);
+}
+
+static const Rules STRICT_FIRST[] = {{true, true, true}, {false, true, true}, {false, false, true}, {false}};
+
+/* Clean the whole as if it was the main text, unless most of it is in the boxes that are cut then. */
+static bool
+clean_whole(const Page *page, const Ranges *hidden, const Py_ssize_t *sizes, Ranges *all)
+{
+    Reading reading = {.page = page, .rules = STRICT_FIRST[0], .hidden = hidden->ranges, .sizes = sizes, .edges = true};
+    reading.hidden_count = hidden->count;
+    Ranges cleaned = {0};
+    bool done = measure(&reading);
+    if (done) {
+        Range part = {declared(&reading), 0};
+        Ranges parts = {.ranges = &part, .count = 1};
+        Py_ssize_t size = reading.failed ? -1 : keep_cleaned(&reading, &parts, &cleaned);
+        done = size >= 0;
+        if (done && (double)size >= LEAST_CLEANED * (double)reading.blocks[part.start].in.size) {
+            Ranges whole = *all;
+            *all = cleaned;
+            cleaned = whole;
+        }
+    }
+    PyMem_RawFree(cleaned.ranges);
+    free_reading(&reading);
+    return done;
+}
+
 int
 readable(const Page *page, Ranges *found)
 {
-    static const Rules strict_first[] = {{true, true, true}, {false, true, true}, {false, false, true}, {false}};
     Ranges hidden = {0}, all = {0}, kept[4] = {{0}};
     Py_ssize_t *sizes = sum_sizes(page), read[4] = {0}, most = 0;
     double least = 0;
     bool edges = true; /* of a page that has more than its tags and roles call furniture */
     bool done = sizes != NULL && find_hidden(page, sizes, &hidden);
     for (int each = 0; done && each < 4 && most < ENOUGH; each++) {
-        Reading reading = {.page = page, .rules = strict_first[each], .hidden = hidden.ranges, .sizes = sizes};
+        Reading reading = {.page = page, .rules = STRICT_FIRST[each], .hidden = hidden.ranges, .sizes = sizes};
         reading.hidden_count = hidden.count;
         reading.edges = edges;
         done = measure(&reading);
@@ -1155,17 +1201,16 @@ readable(const Page *page, Ranges *found)
         read[each] = done ? main_text(&reading, &kept[each]) : -1;
         done = read[each] >= 0;
         most = read[each] > most ? read[each] : most;
-        PyMem_RawFree(reading.blocks);
-        PyMem_RawFree(reading.cuts.ranges);
-        buffer_free(&reading.one);
-        buffer_free(&reading.other);
+        free_reading(&reading);
     }
+    int best = 0;
+    while (done && (double)read[best] < LEAST_SHARE * (double)most) {
+        best++;
+    }
+    bool takes_whole = done && (double)read[best] < least;
+    done = done && (!takes_whole || clean_whole(page, &hidden, sizes, &all));
     if (done) {
-        int best = 0;
-        while ((double)read[best] < LEAST_SHARE * (double)most) {
-            best++;
-        }
-        Ranges *chosen = (double)read[best] < least ? &all : &kept[best];
+        Ranges *chosen = takes_whole ? &all : &kept[best];
         *found = *chosen;
         *chosen = (Ranges){0};
     }

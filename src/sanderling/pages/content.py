@@ -23,6 +23,7 @@ LEAST_SHARE = 0.5  # of what fewer rules would leave: a stricter reading with le
 # the page is a list, a shop, a forum. Pages that call themselves articles often have long lists of others below.
 LEAST_OF_ARTICLE = 0.3, 0.1
 LEAST_OF_OTHERS = 0.7, 0.2
+LEAST_CLEANED = 0.7  # of the whole page: if more is in its boxes, they are what people came for
 MOST_HIDDEN = 0.6  # of the text of a page: what has more is shown, whatever it says
 LEAST_DECLARED = 1 / 3  # of the text of a page, to believe a part that calls itself the main one
 SHORTEST_VOTER = 25  # characters of a paragraph that counts
@@ -89,7 +90,10 @@ def readable(markup: Markup) -> list[Event]:
         readings.append(_sized(_Reading(markup, hidden, sizes, rules, edges=edges).main_text()))
     most = max(size for size, _ in readings)
     size, found = next(each for each in readings if each[0] >= LEAST_SHARE * most)
-    return found if size >= least else whole
+    if size >= least:
+        return found
+    size, cleaned = _sized(_Reading(markup, hidden, sizes, _STRICT_FIRST[0]).whole_without_boxes())
+    return cleaned if size >= LEAST_CLEANED * _size(whole) else whole
 
 
 def _sized(events: list[Event]) -> tuple[int, list[Event]]:
@@ -128,7 +132,13 @@ class _Reading:
     def main_text(self) -> list[Event]:
         """The events of the main text."""
         self._vote()
-        parts = self._choose()
+        return self._cleaned(self._choose())
+
+    def whole_without_boxes(self) -> list[Event]:
+        """The part that calls itself the main one, or the page, cleaned as if it was the main text."""
+        return self._cleaned([self._declared()])
+
+    def _cleaned(self, parts: list[PageBlock]) -> list[Event]:
         for part in parts:
             self._clean(part)
         self._blocks.cuts.sort()
