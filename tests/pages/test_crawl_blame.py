@@ -1,6 +1,7 @@
 """Who is to blame for a failure: a broken page costs itself only, and what was not asked for has not failed."""
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 import aiohttp
@@ -11,6 +12,7 @@ from sanderling.limit import LimiterRules, PaceRules
 from sanderling.outcome import Code
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
+from sanderling.stores.frontier import Frontier
 from sanderling.task import Reply, Task
 
 A = "http://a.example"
@@ -101,3 +103,15 @@ def test_a_body_that_trickles_in_does_not_keep_a_short_patience_from_asking_othe
     assert (len(done.fetched), done.complete) == (120, True)
     assert site.good_by < CLEAN + 2
     assert verify(tmp_path / "out").ok
+
+
+def test_a_host_that_gives_only_its_front_page_is_set_aside_with_what_it_said(tmp_path: Path) -> None:
+    """It is probed with that page, and answers: what it said of the others is the reason all the same."""
+    pages = {f"{A}/{number}": reply(429) for number in range(11)}
+    done = crawl(tmp_path, web(**{f"{A}/": page(*pages)}, **pages), f"{A}/", rules=CrawlRules(patience=60.0))
+
+    with closing(Frontier(tmp_path / "ledger.db")) as ledger:
+        (aside,) = ledger.aside()
+    assert not done.complete
+    assert aside.waiting == 11
+    assert aside.status == 429

@@ -72,7 +72,7 @@ class Judge(Generic[H, W, R]):
             case Standing.UNASKED:
                 self._postpone(host, work, settled, now, wait=settled.outcome.retry_after or 0.0, dropped=dropped)
         if host.aside and not host.left_alone and host.failed_at == now:
-            self._source.leave(host, host.trouble or ASKED_FOR_QUIET, self.probe_due(host))
+            self._source.leave(host, host.trouble or host.stuck_by or ASKED_FOR_QUIET, self.probe_due(host))
 
     def _settle_on_contract(self, host: H, work: W, settled: Settled[R], now: float) -> None:
         """The source says when the item is next due, whatever came of it; of the host is kept how it answers."""
@@ -220,7 +220,7 @@ class Judge(Generic[H, W, R]):
     def set_aside(self, host: H, now: float, why: Outcome | None = None) -> None:
         """Leave what waits for the host on disk, with its reason."""
         host.forgive()
-        self._source.leave(host, why or host.trouble or ASKED_FOR_QUIET, self.probe_due(host))
+        self._source.leave(host, why or host.trouble or host.stuck_by or ASKED_FOR_QUIET, self.probe_due(host))
         host.aside = True
         self.release(host, now)
 

@@ -41,6 +41,7 @@ class HostState:
     stuck_since: float | None = None  # the same, but what it was asked for again only to know how it is does not count
     failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
+    stuck_by: Outcome | None = None  # the same, since `stuck_since`
     aside: bool = False  # without a good answer for too long: only probed
     left_alone: bool = False  # set aside since somebody wants it left alone: not even probed
     probing: bool = False  # whether a request is out that is to tell how it is
@@ -92,7 +93,7 @@ class HostState:
     def note_failure(self, outcome: Outcome, now: float) -> None:
         """No good answer. That we hold back ourselves is no news of the host."""
         if outcome.code is not Code.DEFERRED or self.trouble is None:
-            self.trouble = outcome
+            self.trouble = self.stuck_by = outcome
         self.failed_at = now
         if self.silent_since is None:
             self.silent_since = now
@@ -139,7 +140,7 @@ class HostState:
         """A good answer: it is alive. To what was `known` to be good it says nothing of the rest."""
         self.answered, self.silent_since, self.trouble, self.streak, self.bad_probes = now, None, None, None, 0
         if not known:
-            self.stuck_since = None
+            self.stuck_since = self.stuck_by = None
 
     @property
     def refuses(self) -> bool:
