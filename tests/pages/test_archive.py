@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from sanderling.formats.warc import WarcRecord, read_message, read_records
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.verify import verify
 from sanderling.stores.durable import FolderError
+from sanderling.stores.frontier import Frontier
 
 A = "http://a.example"
 
@@ -172,6 +173,19 @@ def test_what_rows_do_not_speak_of_is_cut_off(tmp_path: Path) -> None:
 
     assert captures(out) == KEPT
     assert verify(out).problems == []
+
+
+@pytest.mark.parametrize("torn", [b"", b"\x1f\x8btorn"])
+def test_what_no_row_vouches_for_yet_is_wrong_only_after_the_end(tmp_path: Path, torn: bytes) -> None:
+    """Killed between a capture and its row, a crawl is well: it cuts off the capture when it goes on."""
+    crawl(tmp_path, site(), f"{A}/", keep="warc")
+    (path,) = segments(tmp_path, "pages-0001")
+    path.write_bytes(path.read_bytes() * 2 + torn)
+
+    assert not verify(tmp_path).ok
+    with closing(Frontier(tmp_path / "ledger.db")) as ledger:
+        ledger.note(closed=False, finished=False)
+    assert verify(tmp_path).problems == []
 
 
 def test_an_archive_that_is_shorter_than_the_rows_say_is_refused(tmp_path: Path) -> None:

@@ -351,29 +351,49 @@ def _kept_headers(reply: Reply) -> Headers:
     return tuple(kept)
 
 
-def check_archive(folder: Path, crawl: int, rows: Path, length: int, say: Callable[[str], object]) -> None:
-    """Compare the captures of a crawl with its rows: each there once, whole and with its digest."""
+def check_archive(
+    folder: Path, crawl: int, rows: Path, length: int, say: Callable[[str], object], *, closed: bool
+) -> None:
+    """Compare the captures of a crawl with its rows: each there once, whole and with its digest.
+
+    Of a run that was not `closed`, what stands behind the last capture of a row was not vouched for yet: it is cut off.
+    """
     said: dict[tuple[str, int], str] = {}
     for line, _ in read_rows(rows, 0, length):
         row = _decode(line)
         if row.warc_file is not None:
             said[row.warc_file, row.warc_offset] = row.warc_digest
+    behind: list[str] = []  # what is wrong behind the last capture of which a row speaks
     for path in segments(folder, f"pages-{crawl:04}"):
         try:
             captures = (record for record in warc.read_records(path) if record.kind in ("response", "revisit"))
             for record in captures:
-                _check_record(path, record, said.pop((path.name, record.offset), None), say)
+                digest = said.pop((path.name, record.offset), None)
+                if digest is None:
+                    behind.append(f"{_where(path, record)}: a capture of {record.url} of which no row speaks")
+                    continue
+                _say_all(behind, say)
+                _check_record(path, record, digest, say)
         except warc.WarcError as error:
-            say(str(error))
+            behind.append(str(error))
+    if closed:
+        _say_all(behind, say)
     for name, offset in said:
         say(f"{FOLDER}/{name}: no capture at byte {offset}, of which a row speaks")
 
 
-def _check_record(path: Path, record: warc.WarcRecord, digest: str | None, say: Callable[[str], object]) -> None:
-    where = f"{FOLDER}/{path.name} byte {record.offset}"
-    if digest is None:
-        say(f"{where}: a capture of {record.url} of which no row speaks")
-    elif record.headers.get("warc-payload-digest") != digest:
-        say(f"{where}: {record.url} has another digest than its row")
+def _say_all(problems: list[str], say: Callable[[str], object]) -> None:
+    for each in problems:
+        say(each)
+    problems.clear()
+
+
+def _where(path: Path, record: warc.WarcRecord) -> str:
+    return f"{FOLDER}/{path.name} byte {record.offset}"
+
+
+def _check_record(path: Path, record: warc.WarcRecord, digest: str, say: Callable[[str], object]) -> None:
+    if record.headers.get("warc-payload-digest") != digest:
+        say(f"{_where(path, record)}: {record.url} has another digest than its row")
     elif record.headers.get("warc-block-digest") != warc.digest_of(record.block):
-        say(f"{where}: the content of {record.url} has another digest than it says")
+        say(f"{_where(path, record)}: the content of {record.url} has another digest than it says")

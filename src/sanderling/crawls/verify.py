@@ -235,7 +235,7 @@ def check_kept(folder: Path, found: LedgerInspection) -> None:
         if row.body_path is not None and not (folder / row.body_path).is_file():
             proof.say(f"{where}: {row.body_path} is not there")
     check_bodies(folder, proof)
-    check_archive(folder, 1, path, length, proof.say)
+    check_archive(folder, 1, path, length, proof.say, closed=found.meta.closed)
 
 
 def numbered(path: Path, length: int) -> Iterator[tuple[str, bytes]]:

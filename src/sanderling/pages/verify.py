@@ -47,7 +47,7 @@ def verify(folder: Path) -> CrawlProof:
         check_bodies(root, proof)
         if plan_of(found.meta, folder / LEDGER, CrawlPlan).keep == "warc":
             length = min(found.meta.watermark, size_of(folder / PAGES))
-            check_archive(root, found.meta.crawl, folder / PAGES, length, proof.say)
+            check_archive(root, found.meta.crawl, folder / PAGES, length, proof.say, closed=found.meta.closed)
         if found.meta.closed:
             _check_parquet(folder, found.check_failures(), proof)
         else:
