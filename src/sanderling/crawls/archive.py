@@ -365,27 +365,26 @@ def check_archive(
             said[row.warc_file, row.warc_offset] = row.warc_digest
     behind: list[str] = []  # what is wrong behind the last capture of which a row speaks
     for path in segments(folder, f"pages-{crawl:04}"):
-        try:
-            captures = (record for record in warc.read_records(path) if record.kind in ("response", "revisit"))
-            for record in captures:
-                digest = said.pop((path.name, record.offset), None)
-                if digest is None:
-                    behind.append(f"{_where(path, record)}: a capture of {record.url} of which no row speaks")
-                    continue
-                _say_all(behind, say)
-                _check_record(path, record, digest, say)
-        except warc.WarcError as error:
-            behind.append(str(error))
-    if closed:
-        _say_all(behind, say)
+        for record in _captures(path, behind):
+            digest = said.pop((path.name, record.offset), None)
+            if digest is None:
+                behind.append(f"{_where(path, record)}: a capture of {record.url} of which no row speaks")
+                continue
+            while behind:
+                say(behind.pop(0))
+            _check_record(path, record, digest, say)
+    while closed and behind:
+        say(behind.pop(0))
     for name, offset in said:
         say(f"{FOLDER}/{name}: no capture at byte {offset}, of which a row speaks")
 
 
-def _say_all(problems: list[str], say: Callable[[str], object]) -> None:
-    for each in problems:
-        say(each)
-    problems.clear()
+def _captures(path: Path, problems: list[str]) -> Iterator[warc.WarcRecord]:
+    """The captures of a segment, as far as it can be read; why no further is put to the problems."""
+    try:
+        yield from (record for record in warc.read_records(path) if record.kind in ("response", "revisit"))
+    except warc.WarcError as error:
+        problems.append(str(error))
 
 
 def _where(path: Path, record: warc.WarcRecord) -> str:
