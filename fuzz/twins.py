@@ -273,7 +273,7 @@ VALUES = (
     *("", "x", "content", "sidebar", "post-body share", "article", "comment", "#top", "/a?b=1&copy=2&amp;c", "none"),
     *("display:none", "true", "main", "navigation", "presentation", "3", "03", "99999", "language-c++", "it's", "a b"),
     *("&lt;", "&notit;", "&#x27;", "&#99999999999;", "nofollow", "canonical", "hid", "é&eacute;", "lang-é", "_share_"),
-    *("widget", "postAuthor", "x-tags", "related", "S:0", "article", "og:type"),
+    *("brush: c", "brush:c;x", "rust", "widget", "postAuthor", "x-tags", "related", "S:0", "article", "og:type"),
 )
 NAMES = (
     "class",
@@ -287,6 +287,7 @@ NAMES = (
     "style",
     "hidden",
     "aria-hidden",
+    "lang",
     "colspan",
     "start",
     "alt",

@@ -1217,17 +1217,17 @@ is_language_sign(char c)
     return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || (c && strchr("_+#.-", c) != NULL);
 }
 
-/* The language that the class of some code names, such as `language-python`. */
+/* The language that the class of some code names, such as `language-python`, or its `lang`. */
 static void
 name_language(Writer *writer, Slice raw)
 {
-    static const char *const prefixes[] = {"language-", "lang-", "highlight-source-"};
+    static const char *const prefixes[] = {"language-", "lang-", "highlight-source-", "brush: ", "brush:"};
     Slice class = value_of(writer, raw, "class", &writer->scratch);
     for (Py_ssize_t at = 0; at < class.n; at++) {
         if (at && !is_html_space(class.p[at - 1]) && class.p[at - 1] != '\v') {
             continue;
         }
-        for (int each = 0; each < 3; each++) {
+        for (int each = 0; each < 5; each++) {
             Py_ssize_t n = (Py_ssize_t)strlen(prefixes[each]), end = at + n;
             if (class.n - at <= n || memcmp(class.p + at, prefixes[each], (size_t)n) != 0) {
                 continue;
@@ -1240,6 +1240,15 @@ name_language(Writer *writer, Slice raw)
                 return;
             }
         }
+    }
+    Slice lang = value_of(writer, raw, "lang", &writer->scratch);
+    Py_ssize_t known = 0;
+    while (known < lang.n && known < 32 && lang.p[known] && (strchr("+#", lang.p[known]) != NULL ||
+           (lang.p[known] >= 'a' && lang.p[known] <= 'z'))) {
+        known++;
+    }
+    if (known >= 3 && known == lang.n) { /* `lang=en` is a language that people speak */
+        set(&writer->language, lang);
     }
 }
 

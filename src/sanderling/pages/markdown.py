@@ -14,7 +14,8 @@ from sanderling.pages.prose import BREAK, DELETED, EMPHASIS, LINK, STRONG, Prose
 # Cells past this go into the last column: padding every row to the longest must not multiply the page.
 WIDEST = 50
 
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,32})", re.ASCII)
+_LANGUAGE = re.compile(r"(?:^|\s)(?:language-|lang-|highlight-source-|brush: ?)([\w+#.-]{1,32})", re.ASCII)
+_PROGRAMMED = re.compile("[a-z+#]{3,32}")  # `lang=en` is a language that people speak
 _MARKS = {
     **dict.fromkeys(("strong", "b"), STRONG),
     **dict.fromkeys(("em", "i", "cite"), EMPHASIS),
@@ -265,8 +266,11 @@ def _end(mark: str) -> Action:
 
 
 def _language(raw: str) -> str:
-    found = _LANGUAGE.search(attributes(raw).get("class", "")) if raw else None
-    return found[1] if found else ""
+    said = attributes(raw) if raw else {}
+    if found := _LANGUAGE.search(said.get("class", "")):
+        return found[1]
+    lang = said.get("lang", "")
+    return lang if _PROGRAMMED.fullmatch(lang) else ""
 
 
 def _lines(rows: list[list[str]]) -> list[str]:
