@@ -20,7 +20,7 @@ from statistics import median
 
 from harness import Report, arguments, at_most
 from processes import Cost, Failed, Program, busy
-from site_server import PROSE, answer
+from site_server import PROSE, answer, prose
 
 HOSTS, LINKS = 1_000, 5
 SHORT, LONG = 2, 12  # pages of each
@@ -39,7 +39,7 @@ def page(host: int, number: int, pages: int, port: int) -> bytes:
     others = (f"http://{name_of((host * 7 + number * 11 + step) % HOSTS)}:{port}" for step in range(LINKS))
     across = (other + path for other, path in zip(others, paths, strict=True))
     links = "".join(f'<li><a href="{each}">more</a></li>' for each in (*paths, *across))
-    text = f"<main><h1>{host} {number}</h1><p>{PROSE * 4}</p></main><ul>{links}</ul>"
+    text = f"<main><h1>{host} {number}</h1><p>{prose(number)}</p><p>{PROSE * 3}</p></main><ul>{links}</ul>"
     return f"<!doctype html><html><head><title>{host} {number}</title></head><body>{text}</body></html>".encode()
 
 

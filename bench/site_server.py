@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 from urllib.request import urlopen
 
 from real_pages import pool
@@ -48,13 +49,20 @@ def linked(number: int, pages: int) -> list[int]:
     return [(number * LINKS + step) % pages for step in range(1, LINKS + 1)]
 
 
+def prose(number: int) -> str:
+    """The words of the prose in an order of their own: pages with one text are taken for a trap."""
+    words = PROSE.split()
+    Random(number).shuffle(words)
+    return " ".join(words)
+
+
 def page(number: int, pages: int) -> bytes:
     """About 1.5 KB of HTML with ten links."""
     links = "".join(f'<li><a href="/page/{to}">page {to}</a></li>' for to in linked(number, pages))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Page {number}</title>'
         f'<meta name="description" content="The page of the number {number}"></head><body>'
-        f"<main><h1>Page {number}</h1><p>{PROSE}</p><p>{PROSE}{PROSE}</p><p>{PROSE}</p></main>"
+        f"<main><h1>Page {number}</h1><p>{prose(number)}</p><p>{PROSE}{PROSE}</p><p>{PROSE}</p></main>"
         f"<ul>{links}</ul></body></html>"
     ).encode()
 
