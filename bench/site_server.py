@@ -22,6 +22,7 @@ from urllib.request import urlopen
 from real_pages import pool
 
 LINKS = 10
+OWN = 4  # paragraphs of a page of the size of real ones that begin with words of its own
 PROSE = (
     "The tide leaves a line of foam and shells along the beach, and small birds run after each wave to see what it "
     "brought. They are gone before the next one breaks, and back before it has drained away. "
@@ -100,7 +101,8 @@ class Content:
         found = self.answers.get(path)
         if found is None and path.startswith(b"/real/") and int(path[6:]) < self.pages:
             number = int(path[6:])  # made when it is asked for: all of them at once would not fit
-            body = beginning(number, self.pages) + self.real[number % len(self.real)]
+            own = b"<p>" + prose(number).encode()
+            body = beginning(number, self.pages) + self.real[number % len(self.real)].replace(b"<p>", own, OWN)
             found = answer("200 OK", "text/html; charset=utf-8", body)
         if found is not None:
             self.count += 1
