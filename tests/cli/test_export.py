@@ -8,6 +8,7 @@ from command_line import called
 from kept_records import make_job
 
 from sanderling import extras
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 
 RECORDS = [{"id": number, "name": f"n{number}", "big": 2**60 + number} for number in range(5)]
 
@@ -62,6 +63,19 @@ def test_what_was_not_called_as_it_should_be_ends_before_anything_begins(
 
     assert done.code == 2
     assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("field", "said"), [("titel", "did you mean title?"), ("zzz", "expected one of crawl, id, url"), ("metadata.a", "")]
+)
+def test_a_field_that_no_record_has_is_told_where_that_is_known(tmp_path: Path, field: str, said: str) -> None:
+    plan = CrawlPlan(("https://a.example/",), (), 1)
+    with CrawlFolder.open(tmp_path / "pages", plan, resume=False, wall=0.0):
+        pass
+
+    done = called("export", str(tmp_path / "pages"), "--to", str(tmp_path / "x.jsonl"), "--fields", f"url,{field}")
+
+    assert (done.code, said in done.err) == (2 if said else 0, True), done.err
 
 
 @pytest.mark.parametrize(

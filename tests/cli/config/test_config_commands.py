@@ -234,6 +234,8 @@ def test_every_command_checks_the_whole_file() -> None:
         "1 more; see: sanderling config check\n"
     )
     assert called("events", "mode", "--config", "none").out.startswith("No modes are written in events;")
+    named = called("events", "mode", "--config", NAME).err
+    assert named.endswith(f"1 more; see: sanderling config check --config {NAME}\n")
 
 
 def test_help_and_the_version_work_whatever_is_in_it() -> None:

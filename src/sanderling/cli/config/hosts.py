@@ -1,6 +1,7 @@
 """What is set for hosts by pattern: the tables below [hosts] of sanderling.toml; EXAMPLE has all settings."""
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 
 import msgspec
 
@@ -92,10 +93,20 @@ def read(content: object, written: str, lines: TomlLines, wrong: Wrong) -> HostP
             if not isinstance(table, Mapping):
                 raise ValueError(f"found {found_words(table)}, expected a table")  # noqa: TRY004, TRY301 - a setting
             named = {key.replace("-", "_"): value for key, value in table.items()}
+            _check_names(named)
             found[spelled] = msgspec.convert(named, _Settings).settings()
         except ValueError as error:  # msgspec's, which name types and no values, are that too
             wrong(lines.first_in((written, pattern)), f'[hosts."{pattern[:60]}"]: {error}')
     return found
+
+
+def _check_names(named: Mapping[str, object]) -> None:
+    known = _Settings.__struct_fields__
+    for name in named:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+            raise ValueError(f"found {name}; {hint}".replace("_", "-"))
 
 
 def as_tables(hosts: HostPatterns) -> dict[str, dict[str, object]]:

@@ -1,6 +1,7 @@
 """What the file and the environment set, given to a command as if it had been typed behind it."""
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -49,7 +50,8 @@ def checked(config: str | None, home: str | None, environment: Mapping[str, str]
     except ConfigError as error:
         raise _failure(str(error)) from None
     if problems := (*found.file.problems, *old_variables(found.environment)):
-        more = f"\n{len(problems) - 1} more; see: {CHECK}" if len(problems) > 1 else ""
+        which = "" if config is None else f" --config {shlex.quote(config)}"
+        more = f"\n{len(problems) - 1} more; see: {CHECK}{which}" if len(problems) > 1 else ""
         raise _failure(problems[0], more)
     return found
 

@@ -3,9 +3,10 @@
 import json as jsonlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Self, TextIO
 
@@ -64,6 +65,7 @@ def export_command(
     began = clock.now()
     selection = _selection(flags)
     with explain_end(again("export", folder, flags), (RecordsError, TargetError)), closing(_opened(folder)) as source:
+        _check_fields(selection.fields, source.about.columns)
         columns = selection.fields or source.about.columns
         wanted = TargetOptions(flags.to, flags.table, columns)
         with closing(_target(wanted, folder)) as target:
@@ -87,6 +89,15 @@ def _selection(flags: ExportFlags) -> Selection:
         return Selection.parse(flags.where, fields)
     except SelectionError as error:
         raise CommandError(printable(f"--{error}"), code=2) from None
+
+
+def _check_fields(fields: Sequence[str], known: Sequence[str]) -> None:
+    """Raise CommandError for one that no record has, where it is known what records have."""
+    unknown = [field for field in fields if known and field.partition(".")[0] not in known]
+    if unknown:
+        near = get_close_matches(unknown[0], known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+        raise CommandError(printable(f"--fields: no record has {unknown[0]}; {hint}"), code=2)
 
 
 @contextmanager
