@@ -57,6 +57,17 @@ def ids(folder: Path) -> list[int]:
     return sorted(row["id"] for row in rows(folder, "records.jsonl"))
 
 
+def test_what_a_function_prints_is_not_in_the_summary_for_machines(tmp_path: Path) -> None:
+    async def main(server: ApiServer) -> None:
+        text = JOB.replace("    yield reply.json()\n", "    print('seen')\n    yield reply.json()\n")
+        job = write(tmp_path, server.host, text)
+        done = await here("run", job, "--out", str(tmp_path / "out"), "--private", "--json")
+        assert json.loads(done.out)["records"] == 30
+        assert done.err.count("seen\n") == 30
+
+    against(main)
+
+
 def test_a_job_runs_to_its_end_and_says_what_it_has(tmp_path: Path) -> None:
     out = tmp_path / "out"
 

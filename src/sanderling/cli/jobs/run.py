@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -165,7 +165,9 @@ def run(  # noqa: PLR0913 - a flag each
             folder.ledger.reopen(End.FAILED)
         go_on = again("run", file, "--out", out, *flags, asking, options)
         screen = fitting(json=json)
-        with event_loop.explain_end(go_on, (FolderError, JobError, LoginError, RenderError)):
+        # What functions of the job print is not part of the summary for machines.
+        printed = redirect_stdout(sys.stderr) if json else nullcontext()
+        with printed, event_loop.explain_end(go_on, (FolderError, JobError, LoginError, RenderError)):
             ran = event_loop.run(run_folder(folder, transport, asking, options, screen))
         once_more = again("run", file, "--out", out, *flags, "--retry", asking, options)
         summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, retry=once_more)
