@@ -136,7 +136,7 @@ def test_pages_with_a_form_of_their_own_do_not_make_it_log_in_for_each(tmp_path:
 
 @pytest.mark.parametrize(
     ("rules", "said"),
-    [(club_rules(), "the form again"), (club_rules("Welcome"), "does not hold 'Welcome'")],
+    [(club_rules(), "the form again"), (club_rules("Welcome"), "lacks 'Welcome', the sign of success")],
     ids=["password", "success"],
 )
 def test_who_is_not_let_in_stops_and_says_so(tmp_path: Path, rules: CrawlRules, said: str) -> None:
