@@ -35,6 +35,11 @@ class SystemClock:
     now = staticmethod(time.monotonic)
     wall = staticmethod(time.time)
 
+    @staticmethod
+    def boot() -> float:
+        """As `now`, but on Linux it also goes on while the machine sleeps: for leases, which others end meanwhile."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds`."""
         await asyncio.sleep(seconds)
@@ -94,3 +99,19 @@ class Pauses:
         self.stopped = True
         for over in self._over:
             over.set()
+
+
+def never_back(now: Callable[[], float]) -> Callable[[], float]:
+    """A `now` that stands still while its clock goes back, and goes on from there."""
+    last, lost = now(), 0.0
+
+    def steady() -> float:
+        nonlocal last, lost
+        here = now() + lost
+        if here < last:
+            lost += last - here
+            here = last
+        last = here
+        return here
+
+    return steady

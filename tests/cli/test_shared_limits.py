@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from command_line import QUICK, Done, Script, called, paths, sanderling, site
+from command_line import QUICK, Done, Script, called, page, paths, sanderling, site
 from known_reports import published
 from scripted_server import ScriptedServer, answer
 
@@ -67,6 +67,36 @@ def test_two_hosts_with_one_key_are_asked_no_more_than_it_allows_and_neither_sta
     assert "credential/maps: 16 requests, 10.00 a second now" in done.err
     assert seconds >= cost * 15 / 10
     assert min(asked[:8].count(0), asked[:8].count(1)) >= 2
+
+
+@pytest.mark.parametrize("command", ["pages", "run"])
+def test_processes_that_share_a_crawl_share_its_quotas_too(command: str, tmp_path: Path) -> None:
+    """However slow this machine is, it takes no less time than that; eight parts with a quota each took an eighth."""
+
+    async def main() -> tuple[Done, list[float]]:
+        left: list[float] = []
+
+        async def note(_writer: asyncio.StreamWriter) -> None:
+            left.append(time.monotonic())
+
+        async with AsyncExitStack() as stack:
+            script: Script = {path: [[note, page("/a")]] for path in ("/", "/a", "/robots.txt")}
+            servers = [await stack.enter_async_context(ScriptedServer(dict(script))) for _ in range(8)]
+            write('[limits.ip."*"]\nrps = 6\n')
+            urls = [server.url("/") for server in servers]
+            job = 'from sanderling import Job\n\njob = Job("all", start=URLS, rps=100)\n\n\n@job.page("/**")\n'
+            job += 'def any_page(page):\n    yield {"url": page.url}\n    yield from page.follow_all("a")\n'
+            (tmp_path / "job.py").write_text(job.replace("URLS", repr(urls)))
+            words = ["pages", "crawl", *urls, "--no-parquet"] if command == "pages" else ["run", "job.py"]
+            done = await sanderling(*words, "--out", "out", "--processes", "2", "--private", "--rps", "100")
+        return done, left
+
+    done, left = asyncio.run(main())
+
+    assert done.code == 0, done.err
+    assert len(left) == 24
+    assert max(left) - min(left) >= (len(left) - 3) / 6 - 0.5
+    assert max(sum(start <= each < start + 1.0 for each in left) for start in left) <= 6 + 4  # it is busy here
 
 
 def test_without_the_limit_the_same_takes_no_such_time() -> None:

@@ -6,6 +6,7 @@ serial numbers: a permit belongs if its own is higher. *Probe*: the one request 
 half-open or a strategy drains; it is a lease that runs out, so a caller that vanishes cannot hold it for ever.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
@@ -19,6 +20,7 @@ from sanderling.limit.hints import LONGEST, Quota
 from sanderling.limit.lane import AMPLE_ROOM, Lane, Owner, Permit
 from sanderling.limit.line import Line
 from sanderling.limit.pace import Cap, PaceRules
+from sanderling.limit.slices import SharedQuota
 from sanderling.limit.strategy import MakeStrategy, Strategy
 from sanderling.limit.tombstones import Tombstone
 
@@ -63,6 +65,7 @@ class Gate(Lane):
     vouched: bool = False  # whether it has answered in an earlier life
     probe: int = 0  # serial of the probe that is out
     probe_until: float = 0.0
+    quota: SharedQuota | None = None  # where other limiters draw on the same
 
     @classmethod
     def of(cls, host: str, rules: GateRules, now: float) -> Self:
@@ -123,10 +126,20 @@ class Gate(Lane):
             return max(due, self.ready - self.interval + HANGS + 2 * self.mean)
         return due
 
+    def claim(self, at: float, wanted: int) -> float:
+        """From when on a request may leave, not before `at`: also by what other limiters leave of the quota."""
+        if self.quota is None:
+            return at
+        due = self.quota.claim(at, self.interval, wanted)
+        self.ready = max(self.ready, due)
+        return due
+
     def grant(self, owner: Owner, now: float, cost: float) -> Permit:
         """The permit for a request that is due."""
         if self.cap is not None:
             cost = max(1.0, cost)  # who asks for ten seconds between requests counts requests
+        if self.quota is not None:
+            self.quota.use(now, self.interval, cost)
         if not self.has_room:
             self.stragglers = self.inflight
         serial = self.take(now, cost)
@@ -162,6 +175,14 @@ class Gate(Lane):
             # Only the last one: the time of an earlier one is over, and to give it again would make a burst. Nor after
             # the rate went down: what was booked then was less than what a token is worth now.
             self.ready = max(self.ready - self.interval * permit.cost, self.not_before, self._hold)
+            if self.quota is not None:
+                self.quota.put_back(permit.cost)
+
+    def charge(self, cost: float, now: float) -> None:
+        """A request that has its permit counts for so much more."""
+        self.ready += self.interval * cost
+        if self.quota is not None:
+            self.quota.use(now, self.interval, cost)
 
     def penalise(self, until: float) -> None:
         """Let nothing leave before `until`. Never shortens what was said before."""
@@ -170,6 +191,8 @@ class Gate(Lane):
             self.ready = max(self.ready, until)
             if self.breaker is not None:
                 self.breaker.hold(until)
+            if self.quota is not None:
+                self.quota.hush(until)
 
     def close_window(self, now: float) -> None:
         """The fast path has counted successes until the window's time was over: let the strategy judge it."""
@@ -337,6 +360,21 @@ class Gate(Lane):
 
     def _probing(self, now: float) -> bool:
         return self.probe != 0 and now < self.probe_until
+
+
+def claim_all(gates: Sequence[Gate], now: float, wanted: int) -> float:
+    """When a request may leave that draws on all of these: at each, within a slice of what other limiters draw on too.
+
+    A slice that would lapse before another one begins is of no use, and taken anew; each step goes forward.
+    """
+    at = now
+    for _ in range(len(gates) + 1):
+        before = at
+        for gate in gates:
+            at = gate.claim(at, wanted)
+        if at == before:
+            break
+    return at
 
 
 def _sane(retry_after: float | None) -> float | None:

@@ -8,19 +8,20 @@ from contextlib import asynccontextmanager
 from math import isfinite
 from random import Random
 
-from sanderling.clock import Clock, SystemClock
+from sanderling.clock import Clock, SystemClock, never_back
 from sanderling.limit import hints
 from sanderling.limit.backoff import delay
 from sanderling.limit.breaker import State
 from sanderling.limit.budget import Budget
 from sanderling.limit.feedback import Feedback
-from sanderling.limit.gate import Gate
+from sanderling.limit.gate import Gate, claim_all
 from sanderling.limit.lane import Permit
 from sanderling.limit.line import Waiter
 from sanderling.limit.pace import Cap
 from sanderling.limit.registry import LET_GO, Registry
 from sanderling.limit.rules import LimiterRules
 from sanderling.limit.sharing import SCOPES, Scope, Sharing
+from sanderling.limit.slices import SliceStore
 from sanderling.limit.snapshot import HostView, Snapshot, view
 from sanderling.limit.tickets import Tickets
 from sanderling.limit.tombstones import AT_ONCE, decode, encode
@@ -60,13 +61,19 @@ class Limiter:
     """Leave to call hosts, each at the pace it allows. For one event loop; not for several threads."""
 
     def __init__(
-        self, rules: LimiterRules | None = None, *, clock: Clock | None = None, rng: Random | None = None
+        self,
+        rules: LimiterRules | None = None,
+        *,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+        slices: SliceStore | None = None,
     ) -> None:
+        """With `slices`, what hosts share is also shared with other limiters that have the same, and the same clock."""
         self.rules = rules or LimiterRules()
         self._clock = clock or SystemClock()
-        self._now = self._clock.now if isinstance(self._clock, SystemClock) else _never_back(self._clock.now)
+        self._now = self._clock.now if isinstance(self._clock, SystemClock) else never_back(self._clock.now)
         self._rng = rng or Random()
-        self._hosts = Registry(self.rules, self._now, self._rng)
+        self._hosts = Registry(self.rules, self._now, self._rng, slices)
         self._gates = self._hosts.gates
         self._sharing = Sharing(self.rules.shared, self.rules.costs, LET_GO * self.rules.hosts)
         self._alone = {} if self._sharing.any else self._gates  # hosts that need no other gate's leave
@@ -107,6 +114,10 @@ class Limiter:
             for each in gates[1:]:
                 if (due := _opens(each, now)) > now:
                     self._tickets.turn_away(each, gates[0].host, due, now)
+            return None
+        if len(gates) > 1 and (due := claim_all(gates[1:], now, self._tickets.waiting(gates[1:]))) > now:
+            for each in gates[1:]:
+                self._tickets.turn_away(each, gates[0].host, due, now)
             return None
         self.granted += 1
         for each in gates[1:]:
@@ -320,7 +331,7 @@ class Limiter:
 
     def _charge(self, permit: Permit, cost: float) -> None:
         for part in (permit, *permit.also):
-            part.gate.ready += part.gate.interval * part.cost * (_positive(cost) - 1)
+            part.gate.charge(part.cost * (_positive(cost) - 1), self._now())
 
     def _give_back(self, permit: Permit, *, sent: bool) -> None:
         for part in (permit, *permit.also):
@@ -382,19 +393,3 @@ def _positive(cost: float) -> float:
     if not (isfinite(cost) and cost > 0):
         raise ValueError(f"a cost of {cost}; it must be a positive number")
     return cost
-
-
-def _never_back(now: Callable[[], float]) -> Callable[[], float]:
-    """A `now` that stands still while its clock goes back, and goes on from there."""
-    last, lost = now(), 0.0
-
-    def steady() -> float:
-        nonlocal last, lost
-        here = now() + lost
-        if here < last:
-            lost += last - here
-            here = last
-        last = here
-        return here
-
-    return steady

@@ -15,6 +15,7 @@ from sanderling.limit.pace import Cap
 from sanderling.limit.rules import STRATEGIES, LimiterRules
 from sanderling.limit.sharing import EACH, SCOPES, Scope, patterns_of
 from sanderling.limit.shelves import Shelves
+from sanderling.limit.slices import SharedQuota, SliceStore
 from sanderling.limit.tombstones import Tombstone, Tombstones
 
 TRIED = 8  # hosts looked at when there is no room: of those not in use, the one that was asked longest ago goes
@@ -49,8 +50,11 @@ class Census:
 class Registry:
     """Gates by host, and by scope."""
 
-    def __init__(self, rules: LimiterRules, now: Callable[[], float], rng: Random) -> None:
+    def __init__(
+        self, rules: LimiterRules, now: Callable[[], float], rng: Random, slices: SliceStore | None = None
+    ) -> None:
         self._rules = rules
+        self._slices = slices
         self._now = now
         self.gates: dict[str, Gate] = {}
         self.scopes: dict[str, Gate] = {}
@@ -143,6 +147,8 @@ class Registry:
         now = self._now()
         self._make_room(now, beside)
         gate = self._among(key)[key] = Gate.of(key, self._rules_of(key, kind), now)
+        if self._slices is not None and kind != "host":
+            gate.quota = SharedQuota(self._slices, key)
         self._round.append(gate)
         if (stone := self._tombstones.exhume(key)) is not None:
             gate.recall(stone, now)

@@ -5,6 +5,7 @@ for each permit of it, and whichever asks first would always be first.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sanderling.limit.gate import Gate
@@ -33,6 +34,10 @@ class Tickets:
         held = queue[host]
         wait = self._turn(queue, gate, held, due) - now
         queue[host] = held._replace(until=now + 2 * wait + LATE)
+
+    def waiting(self, gates: Sequence[Gate]) -> int:
+        """How many requests are wanted of all of these gates by now, with the one that asks."""
+        return 1 + min(len(self._queues.get(gate.host, ())) for gate in gates)
 
     def serve(self, gate: Gate, host: str) -> None:
         """The host has a permit of the gate."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import inf, nextafter
 
 from sanderling.clock import Clock
-from sanderling.limit.gate import Gate
+from sanderling.limit.gate import Gate, claim_all
 from sanderling.limit.lane import Owner, Permit
 from sanderling.limit.line import Line, Waiter
 
@@ -120,6 +120,9 @@ class Turnstile:
             if earlier.refusal(now) is not None or earlier.due(now) > now:
                 self._step_back(waiter, at)
                 return True
+        if (due := claim_all(waiter.gates, now, gate.wanted)) > now:
+            self._arm(gate, now, due)
+            return False
         self._grant(waiter, now)
         return True
 
