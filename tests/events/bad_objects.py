@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 from event_house import House, house
+from fake_objects import MemoryObjects
 
 from sanderling.events.rules import ConsumeRules
 from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
@@ -43,33 +44,21 @@ class Bad(StrEnum):
 REASONS = {Bad.POISON: "no JSON", Bad.MISSING: "not there", Bad.ERROR: "500"}  # what the reason of each has in it
 
 
-class Store:
-    """Objects in memory. Each takes some milliseconds, by the seed."""
+class Store(MemoryObjects):
+    """Each object takes some milliseconds, by the seed."""
 
     def __init__(self, seed: int) -> None:
-        self.there: dict[str, bytes] = {}
+        super().__init__()
         self.bad: dict[str, Bad] = {}
         self._rng = Random(f"objects {seed}")
 
-    async def get(self, bucket: str, key: str, most: int) -> StoredObject:  # noqa: ARG002 - none of these is large
+    async def get(self, bucket: str, key: str, most: int) -> StoredObject:
         """The object, or why not."""
         path = f"{bucket}/{key}"
         await asyncio.sleep(self._rng.uniform(0.01, 0.05))
         if self.bad.get(path) is Bad.ERROR:
             raise ObjectError(f"{path} is not to be had now (500 Internal Server Error)", fault=ObjectFault.FAILED)
-        if path not in self.there:
-            raise ObjectError(f"{path} is not there (NoSuchKey)", fault=ObjectFault.MISSING)
-        return StoredObject(self.there[path], {}, "etag")
-
-    async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
-        """Nobody puts anything here."""
-        raise AssertionError(f"{bucket}/{key} of {len(body)} bytes with {metadata}")
-
-    async def ping(self) -> None:
-        """It answers."""
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
+        return await super().get(bucket, key, most)
 
 
 @dataclass(slots=True)
@@ -126,7 +115,7 @@ def consume(folder: Path, seed: int, good: int, bad: Mapping[int, Bad]) -> Consu
         if fault is not None:
             store.bad[path] = wrong[event] = fault
         if fault is not Bad.MISSING:
-            store.there[path] = b"\x00\xff poison" * 20 if fault is Bad.POISON else body
+            store.there[path] = StoredObject(b"\x00\xff poison" * 20 if fault is Bad.POISON else body, {}, "etag")
 
     async def main() -> Consumed:
         async with house(folder, Social(seed), RULES, virtual=store) as here:

@@ -8,9 +8,11 @@ import pwd
 import shutil
 import signal
 import subprocess
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
@@ -46,6 +48,26 @@ def start(folder: Path) -> Iterator[Running]:
     # SIGTERM would wait for every client to leave by itself.
     with running(command, lambda: hello(url, 2), folder=folder, user=user, stop_signal=signal.SIGINT) as pid:
         yield Running(url, WHEEL if WHEEL in binaries.parts else str(binaries), pid)
+
+
+@contextmanager
+def fresh_database(url: str) -> Iterator[str]:
+    """Give the URL of an empty database beside that of `url`, and remove it afterwards."""
+    name = f"sanderling_{uuid.uuid4().hex}"
+    asyncio.run(_command(url, f"CREATE DATABASE {name}"))
+    try:
+        yield urlsplit(url)._replace(path=f"/{name}").geturl()
+    finally:
+        # Forced: a worker that was killed may still have connections there.
+        asyncio.run(_command(url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+async def _command(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
 
 
 def _user() -> str | None:

@@ -3,7 +3,7 @@
 import os
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -89,16 +89,18 @@ def hello(url: str, seconds: float) -> None:
 
 
 @contextmanager
-def start(folder: Path) -> Iterator[Running]:
+def start(folder: Path, address: str = "127.0.0.1", before: Sequence[str] = ()) -> Iterator[Running]:
+    """Run one at an address of this machine, or of the one that `before` stands for."""
     # The wheel puts it beside Python, which is on the path only while the environment is activated.
     weed = program("weed", before_path=str(Path(sys.executable).parent))
     ports = dict(zip(("master", "volume", "filer", "s3", "admin"), free_ports(5), strict=True))
     command = [
+        *before,
         weed,
         "mini",
         "-dir=.",
-        "-ip=127.0.0.1",
-        "-ip.bind=127.0.0.1",
+        f"-ip={address}",
+        f"-ip.bind={address}",
         "-master.telemetry=false",
         "-webdav=false",
         "-admin.ui=false",
@@ -109,7 +111,7 @@ def start(folder: Path) -> Iterator[Running]:
         *(f"-{part}.port={port}" for part, port in ports.items()),
     ]
     keys = {"AWS_ACCESS_KEY_ID": "sanderling", "AWS_SECRET_ACCESS_KEY": uuid.uuid4().hex}
-    url = f"http://sanderling:{keys['AWS_SECRET_ACCESS_KEY']}@127.0.0.1:{ports['s3']}/{BUCKET}"
+    url = f"http://sanderling:{keys['AWS_SECRET_ACCESS_KEY']}@{address}:{ports['s3']}/{BUCKET}"
     with running(command, lambda: hello(url, 5), folder=folder, environment=os.environ | keys) as pid:
         yield Running(url, "weed mini", pid)
 

@@ -1,6 +1,7 @@
 """What every object store promises."""
 
 import asyncio
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -8,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sanderling.stores.objects import ObjectError, ObjectFault, Objects, StoredObject
+from sanderling.stores.objects import PAGE, ObjectError, ObjectFault, Objects, StoredObject
 
 T = TypeVar("T")
 Opens = Callable[[], Objects]
 
 PLENTY = 1 << 30
 PACKED = {"compressed": "true", "compression-algorithm": "zstd", "compression-level": "2", "original-size": "2048"}
+
+OF_A_LISTED = 1000  # bytes
 
 # Nobody may take one of them for another.
 ODD_KEYS = (
@@ -96,6 +99,36 @@ async def fault(attempt: Awaitable[object], expected: ObjectFault) -> str:
     return str(failed.value)
 
 
+async def listed(objects: Objects, bucket: str, prefix: str = "") -> list[tuple[str, int]]:
+    """What is there, in order."""
+    return sorted([(each.key, each.size) async for each in objects.list(bucket, prefix)])
+
+
+async def measure_list(objects: Objects) -> int:
+    """How many are in `bucket`, if they are listed with the memory of some pages and others have their turn."""
+    count = turns = 0
+    over = False
+
+    async def others() -> None:
+        nonlocal turns
+        while not over:
+            turns += 1
+            await asyncio.sleep(0)
+
+    tracemalloc.start()
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(others())
+            async for _ in objects.list("bucket", ""):
+                count += 1
+            over = True
+        assert tracemalloc.get_traced_memory()[1] < 4 * PAGE * OF_A_LISTED
+    finally:
+        tracemalloc.stop()
+    assert turns > count / PAGE
+    return count
+
+
 class ObjectsContract:
     """A subclass has the fixtures `opens`, to open the same store again, and `bucket`, in which there is nothing."""
 
@@ -159,7 +192,14 @@ class ObjectsContract:
     @pytest.mark.parametrize(("bucket_named", "key"), BAD_NAMES)
     def test_a_name_that_leads_elsewhere_is_never_used(self, opens: Opens, bucket_named: str, key: str) -> None:
         async def play(objects: Objects) -> None:
-            for attempt in (objects.get(bucket_named, key, PLENTY), objects.put(bucket_named, key, b"x", {})):
+            attempts: list[Awaitable[object]] = [
+                objects.get(bucket_named, key, PLENTY),
+                objects.put(bucket_named, key, b"x", {}),
+                objects.delete(bucket_named, key),
+            ]
+            if key:
+                attempts.append(listed(objects, bucket_named, key))
+            for attempt in attempts:
                 said = await fault(attempt, ObjectFault.UNUSABLE)
                 assert "expected bucket/key" in said
                 assert said.isprintable()
@@ -222,6 +262,7 @@ class ObjectsContract:
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(write(objects))
                 while not writing.done():
+                    await asyncio.sleep(0)  # what is in memory waits for nothing
                     found.append(await objects.get(bucket, "key", PLENTY))
             return found
 
@@ -243,6 +284,91 @@ class ObjectsContract:
             played(opens, play)
 
         holds()
+
+    def test_what_is_deleted_is_gone_and_may_come_again(self, opens: Opens, bucket: str) -> None:
+        async def play(objects: Objects) -> StoredObject:
+            for key in ("deep/key", "deep/other"):
+                await objects.put(bucket, key, b"body", PACKED)
+            for _ in range(2):
+                await objects.delete(bucket, "deep/key")
+                await fault(objects.get(bucket, "deep/key", PLENTY), ObjectFault.MISSING)
+            await objects.put(bucket, "deep/key", b"again", {})
+            again = await objects.get(bucket, "deep/key", PLENTY)
+            await objects.delete(bucket, "deep/key")
+            return again
+
+        again = played(opens, play)
+
+        assert (again.body, dict(again.metadata)) == (b"again", {})
+        assert played(opens, lambda objects: listed(objects, bucket)) == [("deep/other", 4)]
+
+    def test_to_delete_what_is_not_there_changes_nothing(self, opens: Opens, bucket: str) -> None:
+        async def play(objects: Objects) -> list[tuple[str, int]]:
+            await objects.put(bucket, "folder/key", b"body", {})
+            for key in ("folder", "folder/ke", "folder/key/below", "fold", "other/key"):
+                await objects.delete(bucket, key)
+            await objects.delete("no-such-bucket-of-ours", "key")
+            assert (await objects.get(bucket, "folder/key", PLENTY)).body == b"body"
+            return await listed(objects, bucket)
+
+        assert played(opens, play) == [("folder/key", 4)]
+
+    def test_a_list_has_each_object_below_a_prefix(self, opens: Opens, bucket: str) -> None:
+        keys = ("a/b/c", "a/b/d/e", "a/bc", "b/a/b/c", "a b/c", "plain")
+
+        async def play(objects: Objects) -> None:
+            for key in keys:
+                await objects.put(bucket, key, key.encode(), PACKED)
+            for prefix, expected in {
+                "": keys,
+                "a": ("a/b/c", "a/b/d/e", "a/bc"),
+                "a/b": ("a/b/c", "a/b/d/e"),
+                "a/b/d": ("a/b/d/e",),
+                "a b": ("a b/c",),
+                "plain": (),
+                "nowhere/near": (),
+            }.items():
+                assert await listed(objects, bucket, prefix) == sorted((key, len(key)) for key in expected), prefix
+
+        played(opens, play)
+
+    def test_a_list_spells_each_key_as_it_was_put(self, opens: Opens, bucket: str) -> None:
+        async def play(objects: Objects) -> None:
+            for key in ODD_KEYS:
+                await objects.put(bucket, key, key.encode(), {})
+            assert await listed(objects, bucket) == sorted((key, len(key.encode())) for key in ODD_KEYS)
+            for key in ODD_KEYS:
+                await objects.delete(bucket, key)
+            assert await listed(objects, bucket) == []
+
+        played(opens, play)
+
+    def test_a_bucket_that_is_not_there_is_missing_to_one_who_lists(self, opens: Opens) -> None:
+        async def play(objects: Objects) -> str:
+            return await fault(listed(objects, "no-such-bucket-of-ours"), ObjectFault.MISSING)
+
+        assert "no-such-bucket-of-ours" in played(opens, play)
+
+    def test_a_list_of_more_than_a_page_has_all_once(self, opens: Opens, bucket: str) -> None:
+        count = 2 * PAGE + 1
+
+        async def put(objects: Objects, numbers: range) -> None:
+            for number in numbers:
+                await objects.put(bucket, f"{number % 7}/{number:06}", b"", {})
+
+        async def play(objects: Objects) -> None:
+            async with asyncio.TaskGroup() as group:
+                for first in range(8):
+                    group.create_task(put(objects, range(first, count, 8)))
+            expected = sorted((f"{number % 7}/{number:06}", 0) for number in range(count))
+            assert await listed(objects, bucket) == expected
+            async for _ in objects.list(bucket, ""):
+                break  # whoever has seen enough goes
+            async with asyncio.TaskGroup() as both:
+                twins = [both.create_task(listed(objects, bucket, "3")) for _ in range(2)]
+            assert twins[0].result() == twins[1].result() == [each for each in expected if each[0].startswith("3/")]
+
+        played(opens, play)
 
     def test_it_answers_when_it_is_there(self, opens: Opens) -> None:
         played(opens, lambda objects: objects.ping())

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from objects_contract import PACKED, PLENTY, ObjectsContract, Opens, fault, played
+from objects_contract import PACKED, PLENTY, ObjectsContract, Opens, fault, listed, measure_list, played
 
-from sanderling.stores.objects import EXPECTED, ObjectError, ObjectFault, Objects, ObjectThreads, open_objects
+from sanderling.stores.objects import EXPECTED, PAGE, ObjectError, ObjectFault, Objects, ObjectThreads, open_objects
 from sanderling.stores.objects_local import BESIDE, LocalObjects
 
 
@@ -55,6 +55,8 @@ def test_an_object_is_a_file_that_anybody_can_read(opens: Opens, folder: Path) -
     assert files(folder) == {"bucket/a/b.json", "bucket/a/b.json.meta.json"}
     assert (folder / "bucket/a/b.json").read_bytes() == b"[1]"
     assert (folder / "bucket/a/b.json").stat().st_mode & 0o777 == 0o644
+    played(opens, lambda objects: objects.delete("bucket", "a/b.json"))
+    assert files(folder) == set()
 
 
 def test_a_file_put_there_by_hand_is_an_object(opens: Opens, folder: Path) -> None:
@@ -82,6 +84,9 @@ def test_metadata_are_no_objects(opens: Opens) -> None:
         for name in (f"key{BESIDE}", f"new{BESIDE}/key"):
             await fault(objects.get("bucket", name, PLENTY), ObjectFault.UNUSABLE)
             await fault(objects.put("bucket", name, b"", {}), ObjectFault.UNUSABLE)
+            await fault(objects.delete("bucket", name), ObjectFault.UNUSABLE)
+            await fault(listed(objects, "bucket", name), ObjectFault.UNUSABLE)
+        assert await listed(objects, "bucket") == [("key", 4)]
         assert (await objects.get("bucket", "key", PLENTY)).metadata == {"a": "b"}
 
     played(opens, play)
@@ -109,6 +114,10 @@ def test_no_link_is_followed_out_of_the_folder(opens: Opens, folder: Path, tmp_p
             said = await fault(objects.get(bucket, key, PLENTY), ObjectFault.UNUSABLE)
             assert "behind a symbolic link" in said
             await fault(objects.put(bucket, key, b"theirs", {}), ObjectFault.UNUSABLE)
+            await fault(objects.delete(bucket, key), ObjectFault.UNUSABLE)
+            await fault(listed(objects, bucket, key), ObjectFault.UNUSABLE)
+        assert await listed(objects, "bucket") == []
+        await objects.delete("bucket", "relative")  # the link, and not what it leads to
         await objects.put("bucket", "file", b"ours", {})
         assert (await objects.get("bucket", "file", PLENTY)).body == b"ours"
 
@@ -122,6 +131,7 @@ def test_what_is_no_plain_file_is_not_waited_for(opens: Opens, folder: Path) -> 
     os.mkfifo(folder / "bucket/pipe")
 
     async def play(objects: Objects) -> None:
+        assert await listed(objects, "bucket") == []
         await fault(objects.get("bucket", "pipe", PLENTY), ObjectFault.UNUSABLE)
         await fault(objects.get("bucket", "folder", PLENTY), ObjectFault.MISSING)
         await fault(objects.put("bucket", "folder", b"", {}), ObjectFault.UNUSABLE)
@@ -167,7 +177,13 @@ def test_a_folder_that_is_gone_is_an_outage_until_it_is_back(opens: Opens, folde
     async def play(objects: Objects) -> None:
         await objects.put("bucket", "key", b"body", {})
         shutil.move(folder, f"{folder}-elsewhere")
-        for attempt in (objects.get("bucket", "key", PLENTY), objects.put("bucket", "key", b"", {}), objects.ping()):
+        for attempt in (
+            objects.get("bucket", "key", PLENTY),
+            objects.put("bucket", "key", b"", {}),
+            objects.delete("bucket", "key"),
+            listed(objects, "bucket"),
+            objects.ping(),
+        ):
             said = await fault(attempt, ObjectFault.DOWN)
             assert str(folder) in said
         shutil.move(f"{folder}-elsewhere", folder)
@@ -198,6 +214,8 @@ def test_what_we_may_not_read_is_refused(opens: Opens, folder: Path) -> None:
         with somebody_else():
             await fault(objects.get("bucket", "key", PLENTY), ObjectFault.REFUSED)
             await fault(objects.put("bucket", "new", b"", {}), ObjectFault.REFUSED)
+            await fault(objects.delete("bucket", "key"), ObjectFault.REFUSED)
+            await fault(listed(objects, "bucket"), ObjectFault.REFUSED)
 
     played(opens, play)
     assert not ObjectError("", fault=ObjectFault.REFUSED).transient
@@ -219,6 +237,44 @@ def test_a_writer_that_dies_leaves_the_earlier_object(opens: Opens, folder: Path
 
     played(opens, play)
     assert files(folder) == {"bucket/key", f"bucket/key{BESIDE}"}
+
+
+@pytest.mark.parametrize("name", [b"back\\slash", b"line\nbreak", b"\xff\xfe", b"folder\\of/key"])
+def test_a_file_whose_name_is_no_key_is_not_listed(opens: Opens, folder: Path, name: bytes) -> None:
+    path = folder / "bucket" / os.fsdecode(name)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    (folder / "bucket/key").write_bytes(b"body")
+
+    assert played(opens, lambda objects: listed(objects, "bucket")) == [("key", 4)]
+
+
+def test_a_folder_that_goes_while_it_is_listed_is_no_fault(opens: Opens, folder: Path) -> None:
+    (folder / "bucket").mkdir(parents=True)
+    for number in range(PAGE + 1):
+        (folder / f"bucket/{number}").touch()
+    (folder / "bucket/in").mkdir()
+    (folder / "bucket/in/key").touch()
+
+    async def gone(objects: Objects) -> list[str]:
+        found = []
+        async for each in objects.list("bucket", ""):
+            shutil.rmtree(folder / "bucket/in", ignore_errors=True)
+            found.append(each.key)
+        return found
+
+    assert sorted(played(opens, gone)) == sorted(str(number) for number in range(PAGE + 1))
+
+
+def test_a_list_of_many_takes_the_memory_of_a_page(opens: Opens, folder: Path) -> None:
+    count = 20 * PAGE
+    for number in range(count):
+        path = folder / f"bucket/{number % 10}/{number}"
+        if number < 10:
+            path.parent.mkdir(parents=True)
+        path.touch()
+
+    assert played(opens, measure_list) == count
 
 
 # --- hands ---

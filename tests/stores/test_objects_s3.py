@@ -4,7 +4,7 @@ import resource
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,12 @@ from urllib.parse import quote, urlsplit
 
 import obstore
 import pytest
-from objects_contract import PACKED, PLENTY, ObjectsContract, Opens, fault, played
+from objects_contract import PACKED, PLENTY, ObjectsContract, Opens, fault, listed, measure_list, played
 from services.process import Missing, free_ports, private_folder, program, running
 from services.s3 import BUCKET, S3, hello
 
 from sanderling.stores import objects_s3
-from sanderling.stores.objects import PATIENCE, ObjectError, ObjectFault, Objects, open_objects
+from sanderling.stores.objects import PAGE, PATIENCE, ObjectError, ObjectFault, Objects, open_objects
 from sanderling.stores.objects_s3 import S3Objects, server
 
 KEYS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden"}
@@ -163,7 +163,13 @@ def test_a_server_that_hangs_has_failed_and_then_has_not(monkeypatch: pytest.Mon
     async def play(objects: Objects, odd: Odd) -> None:
         # Long before an exchange would have to be over.
         async with asyncio.timeout(objects_s3.EXCHANGE / 2), asyncio.TaskGroup() as group:
-            for attempt in (objects.get("b", "k", PLENTY), objects.put("b", "k", b"x", {}), objects.ping()):
+            for attempt in (
+                objects.get("b", "k", PLENTY),
+                objects.put("b", "k", b"x", {}),
+                objects.delete("b", "k"),
+                listed(objects, "b"),
+                objects.ping(),
+            ):
                 group.create_task(fault(attempt, ObjectFault.FAILED))
         odd.says = saying(reply("200 OK", b"body"))
         assert (await objects.get("b", "k", PLENTY)).body == b"body"
@@ -241,6 +247,107 @@ def test_what_a_server_says_is_told_in_a_line(answer: bytes, expected: ObjectFau
         assert re.match(r"'bucket/folder/key' at s3\+http://127\.0\.0\.1:\d+\b", told)
         assert "hidden" not in told + repr(objects)
         assert len(told) < 200
+        assert told.isprintable()
+
+    with_odd(play)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "said"),
+    [
+        (refusal("403 Forbidden", "AccessDenied"), ObjectFault.REFUSED, "is not for us (AccessDenied: said)"),
+        (reply("401 Unauthorized"), ObjectFault.REFUSED, "(401 Unauthorized)"),
+        (refusal("403 Forbidden", "InvalidAccessKeyId"), ObjectFault.DOWN, "does not know our keys"),
+        (refusal("400 Bad Request", "InvalidBucketName"), ObjectFault.UNUSABLE, "cannot be (InvalidBucketName)"),
+        (refusal("503 Service Unavailable", "SlowDown"), ObjectFault.FAILED, "is not to be had now (SlowDown: said)"),
+        (reply("500 Internal Server Error"), ObjectFault.FAILED, "(500 Internal Server Error)"),
+        (reply("200 OK", b"<what is this?"), ObjectFault.DOWN, ""),
+        (b"what is this?\r\n\r\n", ObjectFault.DOWN, ""),
+    ],
+)
+def test_one_who_deletes_or_lists_is_told_the_same(answer: bytes, expected: ObjectFault, said: str) -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = saying(answer)
+        for attempt in (objects.delete("bucket", "folder/key"), listed(objects, "bucket", "folder/key")):
+            told = await fault(attempt, expected)
+            assert said in told
+            assert re.match(r"'bucket/folder/key' at s3\+http://127\.0\.0\.1:\d+\b", told)
+            assert "hidden" not in told
+            assert told.isprintable()
+
+    with_odd(play)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("AccessDenied", ObjectFault.REFUSED),
+        ("InternalError", ObjectFault.FAILED),
+        ("SignatureDoesNotMatch", ObjectFault.DOWN),
+    ],
+)
+def test_a_server_that_deletes_all_but_this_is_believed(code: str, expected: ObjectFault) -> None:
+    """It says 200 and has its errors inside."""
+    body = f"<DeleteResult><Error><Key>k</Key><Code>{code}</Code><Message>said</Message></Error></DeleteResult>"
+
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = saying(reply("200 OK", body.encode(), "Content-Type: application/xml\r\n"))
+        assert code in await fault(objects.delete("b", "k"), expected)
+
+    with_odd(play)
+
+
+PART = (
+    "<Contents><Key>{key}</Key><LastModified>2025-12-05T10:00:00.000Z</LastModified><ETag>&quot;tag&quot;</ETag>"
+    "<Size>5</Size><StorageClass>STANDARD</StorageClass></Contents>"
+)
+
+
+def listing(keys: Iterable[str], onward: str = "") -> bytes:
+    more = f"<NextContinuationToken>{onward}</NextContinuationToken>" if onward else ""
+    body = (
+        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+        f"<Name>bucket</Name><IsTruncated>{str(bool(onward)).lower()}</IsTruncated>{more}"
+        f"{''.join(PART.format(key=key) for key in keys)}</ListBucketResult>"
+    )
+    return reply("200 OK", body.encode(), "Content-Type: application/xml\r\n")
+
+
+def test_a_list_of_a_hundred_thousand_takes_the_memory_of_a_page() -> None:
+    """The pages are made as they are asked for."""
+
+    async def say(writer: asyncio.StreamWriter) -> None:
+        page = len(odds[0].asked)
+        writer.write(listing((f"{page}/{number}" for number in range(PAGE)), f"page-{page}" if page < 100 else ""))
+        await writer.drain()
+
+    async def play(objects: Objects, odd: Odd) -> None:
+        odds.append(odd)
+        odd.says = say
+        assert await measure_list(objects) == 100_000
+        assert ["continuation-token" in head for head in odd.asked] == [False, *(99 * [True])]
+
+    odds: list[Odd] = []
+    with_odd(play)
+
+
+def test_a_page_that_fails_ends_the_list_and_does_not_shorten_it() -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = saying(listing(["a"] * PAGE, "page-2"), refusal("403 Forbidden", "AccessDenied"))
+        pages = objects.list("b", "")
+        assert [(await anext(pages)).key for _ in range(PAGE)] == ["a"] * PAGE
+        await fault(anext(pages), ObjectFault.REFUSED)
+
+    with_odd(play)
+
+
+@pytest.mark.parametrize("key", ["a//b", "../up", "a/./b", "a&#10;b"])
+def test_a_key_of_somebody_else_that_is_none_is_named(key: str) -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = saying(listing(["good", key]))
+        told = await fault(listed(objects, "b"), ObjectFault.UNUSABLE)
+        assert key.partition("&")[0] in told
+        assert "delete it" in told
         assert told.isprintable()
 
     with_odd(play)

@@ -14,6 +14,8 @@ class Wire:
         parts = urlsplit(url)
         self._server = (parts.hostname, parts.port or 5432)
         self._ends: list[asyncio.StreamWriter] = []
+        self._near: list[asyncio.StreamWriter] = []  # those that are ours
+        self._kept: list[asyncio.StreamWriter] = []  # those that stay open though nobody is behind them
         self.before: Callable[[bytes], bool] = lambda _: False
 
     @asynccontextmanager
@@ -27,6 +29,7 @@ class Wire:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection(*self._server)
         self._ends += [writer, far_writer]
+        self._near.append(writer)
         async with asyncio.TaskGroup() as both_ways:
             both_ways.create_task(self._pump(reader, far_writer))
             both_ways.create_task(self._pump(far_reader, writer))
@@ -41,9 +44,17 @@ class Wire:
         except OSError:
             pass
         finally:
-            writer.close()
+            if writer not in self._kept:
+                writer.close()
 
     def cut(self) -> None:
         for end in self._ends:
             end.transport.abort()
         self._ends.clear()
+
+    def cut_near(self) -> None:
+        """Cut what there is on our side: the server hears nothing of it."""
+        self._kept += [end for end in self._ends if end not in self._near]
+        for end in self._near:
+            end.transport.abort()
+        self._near.clear()

@@ -211,9 +211,7 @@ class Frontier:
 
     def set_aside(self, host: str, outcome: Outcome, due: float = 0.0) -> None:
         """Note why the host does not answer, and when to ask next: what waits for it goes on waiting, without blame."""
-        with self._transaction():
-            why = self._codes[outcome.code], outcome.status, as_text(outcome.detail)
-            frontier_file.set_aside(self._db, host, why, due)
+        self.note_hosts([HostNote(host, outcome, due)])
 
     def clear_aside(self, host: str | None = None) -> None:
         """The host answers, or without a name: every host is to be asked again."""
@@ -222,11 +220,13 @@ class Frontier:
 
     def note_hosts(self, notes: Iterable[HostNote]) -> None:
         """Set hosts aside, or welcome them back."""
-        for note in notes:
-            if note.outcome is None:
-                self.clear_aside(note.host)
-            else:
-                self.set_aside(note.host, note.outcome, note.due)
+        with self._transaction():
+            for host, outcome, due in notes:
+                if outcome is None:
+                    frontier_file.clear_aside(self._db, host)
+                else:
+                    why = self._codes[outcome.code], outcome.status, as_text(outcome.detail)
+                    frontier_file.set_aside(self._db, host, why, due)
 
     def leave(self) -> int:
         """Every URL that waits for a host that answers ends LEFT, for a run that may ask for more; how many."""

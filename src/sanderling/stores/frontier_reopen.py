@@ -9,11 +9,11 @@ import msgspec
 from sanderling.outcome import Code
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import plainly
-from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import End
+from sanderling.stores.frontier_shared import SharedFrontier
 
 
-class ReopeningFrontier(Frontier):
+class ReopeningFrontier(SharedFrontier):
     """A frontier in which reasons begin with a word that says what left a URL out: a host, or a budget."""
 
     def reopen_at(self, words: Collection[str]) -> int:

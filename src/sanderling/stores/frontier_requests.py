@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sanderling.outcome import Outcome
+from sanderling.outcome import Code, Outcome
 from sanderling.stores import frontier_file, frontier_reading, frontier_tables
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier_forget import ForgettingFrontier
@@ -167,17 +167,20 @@ class RequestFrontier(ForgettingFrontier):
         found: Iterable[FoundRequest],
         progress: JobProgress,
         again: Sequence[RetryUrl] = (),
+        claimed: Sequence[FoundRequest] = (),
     ) -> Waiting:
         """Decide `ended`, note what is asked for `again`, and add what was found and is not known, all or nothing.
 
-        How many new ones wait now. ValueError if one of `ended` or `again` does not wait.
+        Addresses that are `claimed` are not known, and are from now on. How many new ones wait now. ValueError if one
+        of `ended` or `again` does not wait.
         """
         with self._transaction() as tally:
             self._decide(ended, tally)
             self._unrank([(each.priority, each.id) for each in ended if each.priority])
             self._put_off(again)
             self._note_written(ended)
-            self._add_ended(End.MOVED, [(each.alias, each.outcome) for each in ended if each.alias is not None], tally)
+            aliases = [(each.alias, each.outcome) for each in ended if each.alias is not None]
+            self._add_ended(End.MOVED, [*aliases, *((each, Outcome(Code.OK)) for each in claimed)], tally)
             new = self._add_requests([*found, *(work for each in ended for work in each.found)], tally)
             self._add_ended(End.FAILED, [each.spoiled for each in ended if each.spoiled is not None], tally)
             added = sum(tally.values())
@@ -200,6 +203,13 @@ class RequestFrontier(ForgettingFrontier):
         sql = "SELECT wrote.id, start, length, url FROM wrote JOIN url ON url.id = wrote.id ORDER BY start"
         with plainly(self._path):
             yield from map(WrittenBytes._make, self._db.execute(sql))
+
+    def move_up(self, progress: JobProgress) -> None:
+        """The records stand one behind the other, in the order that they had; `progress` is how far they reach."""
+        with self._transaction():
+            self._move_up()
+            meta = self._counted(**progress._asdict())
+        self.meta = meta
 
     def _move_up(self) -> None:
         self._db.execute("DELETE FROM wrote WHERE id NOT IN (SELECT id FROM url)")
@@ -245,6 +255,14 @@ class RequestFrontier(ForgettingFrontier):
         with plainly(self._path):
             row = self._db.execute(sql, (request.host, request.key)).fetchone()
         return None if row is None else End(row[0])
+
+    def data_by_key(self, request: FoundRequest) -> bytes | None:
+        """What is stored of a request that is known by this key."""
+        sql = """SELECT request.data FROM url JOIN host ON host.id = url.host JOIN request ON request.id = url.id
+            WHERE host.name = ? AND url.key = ?"""
+        with plainly(self._path):
+            row = self._db.execute(sql, (request.host, request.key)).fetchone()
+        return None if row is None else row[0]
 
     def _add_ended(
         self, end: End, added: Sequence[tuple[FoundRequest, Outcome]], tally: Counter[tuple[End, str]]

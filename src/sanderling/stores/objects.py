@@ -19,11 +19,12 @@ Tricky bits:
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from sanderling.extras import load
 
@@ -37,8 +38,16 @@ MOST_METADATA = 2048
 PATIENCE = 28.0
 # At once; each may hold a whole object.
 THREADS = 8
+# Objects that are listed at once, as everywhere with S3.
+PAGE = 1000
+FOLDER_BUCKET = "objects"  # of an address that is a folder
 
 EXPECTED = "expected file:FOLDER, s3+http://key:secret@host:9000 or s3+https://host"
+
+EXPECTED_PLACE = (
+    "expected s3://bucket/prefix, s3+http://key:secret@host:9000/bucket/prefix, s3+https://… or file:FOLDER,"
+    " special characters as %2F"
+)
 
 _BUCKET = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}", re.ASCII)
 # Control characters, halves of surrogates, which no store can spell, and what SeaweedFS takes for a slash.
@@ -98,6 +107,13 @@ class StoredObject(NamedTuple):
     etag: str  # another one for another body
 
 
+class ListedObject(NamedTuple):
+    """An object that is there, without its body."""
+
+    key: str
+    size: int
+
+
 class Objects(Protocol):
     """Objects by bucket and key. All methods raise ObjectError; all end within seconds, whatever others do."""
 
@@ -108,6 +124,17 @@ class Objects(Protocol):
         """Return when it is durable. There is this body or the earlier one, and never half of either.
 
         Raises ValueError for metadata that no store keeps: `check_metadata`.
+        """
+
+    async def delete(self, bucket: str, key: str) -> None:
+        """Return when it is gone for good. One that is not there is gone, and so is one whose bucket is not there."""
+
+    def list(self, bucket: str, prefix: str) -> AsyncIterator[ListedObject]:
+        """Each object below the prefix once, in no particular order: `a/b` is for `a/b/c`, and not for `a/bc`.
+
+        The empty prefix is for all. At most PAGE are held at once, and each page comes within seconds. What is put or
+        deleted meanwhile may be listed or not. A bucket that is not there is MISSING; a prefix that is not there is
+        for none.
         """
 
     async def ping(self) -> None:
@@ -147,6 +174,46 @@ def open_objects(url: str, environment: Mapping[str, str] = os.environ) -> Whole
     return objects
 
 
+def read_place(url: str) -> tuple[str, str, str]:
+    """Take apart an address with a bucket in it: the URL for `open_objects`, the bucket, and the prefix or nothing.
+
+    | address | URL | bucket | prefix |
+    |---|---|---|---|
+    | `s3://bucket/prefix` | `s3:` | `bucket` | `prefix` |
+    | `s3+http://key:secret@host:9000/bucket/prefix`, `s3+https://…` | what is before the bucket | `bucket` | `prefix` |
+    | `file:/folder` | the same | `objects` | |
+
+    Raises ObjectError. No message quotes anything of the address, which may hold a secret in the wrong place.
+    """
+    kind, _, rest = url.partition(":")
+    if kind == "file" and rest.removeprefix("//"):
+        return url, FOLDER_BUCKET, ""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise _no_place("is no URL") from None
+    path = parts.path.strip("/")
+    if kind == "s3" and parts.netloc:
+        opened, place = "s3:", f"{parts.netloc}/{path}"
+    elif kind in ("s3+http", "s3+https") and parts.netloc:
+        opened, place = f"{kind}://{parts.netloc}", path
+    else:
+        raise _no_place("names no bucket")
+    bucket, _, prefix = place.strip("/").partition("/")
+    # A slash or a question mark of a secret would end its host, and an @ is behind the secret.
+    if parts.query or parts.fragment or "@" in place:
+        raise _no_place("has ?, # or @ behind its host")
+    try:
+        steps_below(bucket, unquote(prefix))
+    except ObjectError:
+        raise _no_place("has a bucket or a prefix that cannot exist") from None
+    return opened, bucket, unquote(prefix)
+
+
+def _no_place(what: str) -> ObjectError:
+    return ObjectError(f"the address of the objects {what}; {EXPECTED_PLACE}", fault=ObjectFault.UNUSABLE)
+
+
 def steps_of(bucket: str, key: str) -> tuple[str, ...]:
     """The bucket and the parts of a key between its slashes. Raises ObjectError if no object can have that name."""
     steps = (bucket, *key.split("/"))
@@ -162,6 +229,11 @@ def steps_of(bucket: str, key: str) -> tuple[str, ...]:
     if wrong:
         raise ObjectError(f"{shown(bucket, key)} {wrong}; expected bucket/key", fault=ObjectFault.UNUSABLE)
     return steps
+
+
+def steps_below(bucket: str, prefix: str) -> tuple[str, ...]:
+    """The same of a prefix, which may be empty. Raises ObjectError if no object can be below it."""
+    return steps_of(bucket, prefix) if prefix else steps_of(bucket, "key")[:1]
 
 
 def shown(bucket: str, key: str) -> str:

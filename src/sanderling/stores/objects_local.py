@@ -8,6 +8,7 @@ Tricky bits:
   opened from the one before it, so that nobody can put a link in its place meanwhile.
 - A body and its metadata are two files, which cannot change together. So the metadata name the body that they are of;
   those of another body, of a writer that died between the two, are not believed.
+- What is deleted leaves the folders that it was in: somebody may be about to put something there.
 - What is being written is in `FOLDER/.incoming`, which can be no bucket, until it is whole.
 """
 
@@ -16,20 +17,24 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from sanderling.stores.durable import FULL, write_pieces
 from sanderling.stores.objects import (
+    PAGE,
+    ListedObject,
     ObjectError,
     ObjectFault,
     ObjectThreads,
     StoredObject,
     check_metadata,
     shown,
+    steps_below,
     steps_of,
     too_large,
 )
@@ -91,6 +96,21 @@ class LocalObjects:
         check_metadata(metadata)
         await self._hands(self._put, steps, f"{shown(bucket, key)} in {self._folder}", body, dict(metadata))
 
+    async def delete(self, bucket: str, key: str) -> None:
+        steps = _steps(bucket, key)
+        try:
+            await self._hands(self._delete, steps, f"{shown(bucket, key)} in {self._folder}")
+        except ObjectError as error:
+            if error.fault is not ObjectFault.MISSING:
+                raise
+
+    async def list(self, bucket: str, prefix: str) -> AsyncIterator[ListedObject]:
+        steps = _steps_below(bucket, prefix)
+        found = self._walk(steps, f"{shown(bucket, prefix)} in {self._folder}")
+        while page := await self._hands(tuple, islice(found, PAGE)):
+            for each in page:
+                yield each
+
     async def ping(self) -> None:
         await self._hands(self._ping)
 
@@ -114,6 +134,39 @@ class LocalObjects:
             self._place(msgspec.json.encode(Beside(_etag(body), metadata)), folder, name + BESIDE)
             self._place(body, folder, name)
             os.fsync(folder)
+
+    def _delete(self, steps: Sequence[str], where: str) -> None:
+        *folders, name = steps
+        with self._plainly(where), self._opened(folders, where) as folder:
+            for file in (name, name + BESIDE):
+                with suppress(FileNotFoundError, IsADirectoryError):
+                    os.unlink(file, dir_fd=folder)
+            os.fsync(folder)
+
+    def _walk(self, steps: Sequence[str], where: str) -> Iterator[ListedObject]:
+        """The objects below. What waits in memory are the names of folders that were not looked into yet."""
+        bucket, *below = steps
+        with self._plainly(where), self._opened([bucket], where):
+            pass  # it is there
+        waiting = ["".join(f"{step}/" for step in below)]
+        while waiting:
+            above = waiting.pop()
+            for name, found in self._entries([bucket, *above.split("/")[:-1]], where):
+                if not _usable(bucket, above + name):
+                    continue
+                if stat.S_ISDIR(found.st_mode):
+                    waiting.append(f"{above}{name}/")
+                elif stat.S_ISREG(found.st_mode):
+                    yield ListedObject(above + name, found.st_size)
+
+    def _entries(self, folders: Sequence[str], where: str) -> Iterator[tuple[str, os.stat_result]]:
+        """What is in the last of these. One that is gone has nothing in it."""
+        try:
+            with self._plainly(where), self._opened(folders, where) as folder, os.scandir(folder) as entries:
+                yield from filter(None, map(_entry, entries))
+        except ObjectError as error:
+            if error.fault is not ObjectFault.MISSING:
+                raise
 
     def _make(self, steps: Sequence[str], where: str) -> None:
         with self._plainly(where, absent=ObjectFault.UNUSABLE), self._opened(steps, where, make=True) as folder:
@@ -169,11 +222,27 @@ class LocalObjects:
 
 
 def _steps(bucket: str, key: str) -> tuple[str, ...]:
-    steps = steps_of(bucket, key)
+    return _no_metadata(steps_of(bucket, key), shown(bucket, key))
+
+
+def _steps_below(bucket: str, prefix: str) -> tuple[str, ...]:
+    return _no_metadata(steps_below(bucket, prefix), shown(bucket, prefix))
+
+
+def _no_metadata(steps: tuple[str, ...], where: str) -> tuple[str, ...]:
     if any(step.endswith(BESIDE) for step in steps[1:]):
-        message = f"{shown(bucket, key)} has {BESIDE} in it, which are metadata of an object"
+        message = f"{where} has {BESIDE} in it, which are metadata of an object"
         raise ObjectError(message, fault=ObjectFault.UNUSABLE)
     return steps
+
+
+def _usable(bucket: str, key: str) -> bool:
+    """Whether an object can have that name: others may put there what they like."""
+    try:
+        _steps(bucket, key)
+    except ObjectError:
+        return False
+    return True
 
 
 def _step_into(folder: int, name: str, where: str) -> int:
@@ -185,6 +254,13 @@ def _step_into(folder: int, name: str, where: str) -> int:
             raise
         message = f"{where} is behind a symbolic link, and none is followed"
         raise ObjectError(message, fault=ObjectFault.UNUSABLE) from error
+
+
+def _entry(entry: "os.DirEntry[str]") -> tuple[str, os.stat_result] | None:
+    try:
+        return entry.name, entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # somebody deleted it meanwhile
+        return None
 
 
 def _make(name: str, folder: int) -> None:

@@ -7,13 +7,15 @@ Tricky bits:
 - Its synchronous calls are used, in threads. Those for asyncio wake threads of their own, which may end the process
   with SIGABRT if it ends just then.
 - Of an answer the size is known before its body is read; a body that is not read is dropped with its connection.
+- A key that obstore cannot spell, such as `a//b`, ends a list with UNUSABLE, since nothing comes after it. The mark of
+  a folder that other programs put, `a/`, is listed as `a`.
 - Where we may not list a bucket, Amazon says 403 for an object that is not there. That is REFUSED, not MISSING.
 """
 
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http.client import HTTPException
@@ -25,18 +27,21 @@ from urllib.request import Request, urlopen
 from xml.sax.saxutils import escape, unescape
 
 import obstore
-from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import BaseError, InvalidPathError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
 from sanderling.stores.objects import (
     EXPECTED,
+    PAGE,
     THREADS,
+    ListedObject,
     ObjectError,
     ObjectFault,
     ObjectThreads,
     StoredObject,
     check_metadata,
     shown,
+    steps_below,
     steps_of,
     too_large,
 )
@@ -63,6 +68,7 @@ LOCKED_OUT = frozenset(
         "SignatureDoesNotMatch",
     }
 )
+REFUSED = ("401 ", "403 ")  # how the status of an answer begins that says so
 # No later attempt goes otherwise.
 NEVER = frozenset(
     {"InvalidArgument", "InvalidBucketName", "InvalidURI", "KeyTooLongError", "MethodNotAllowed", "NotImplemented"}
@@ -76,7 +82,8 @@ LOCATION = "<CreateBucketConfiguration><LocationConstraint>{region}</LocationCon
 THERE = frozenset({"BucketAlreadyExists", "BucketAlreadyOwnedByYou"})
 MOST_SAID = 10_000  # bytes that are read of a refusal
 
-_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+# Of an answer, or of one object in the answer to those that delete.
+_CODE = re.compile(r"(?:<Code>|\(code: )(\w{1,60})(?:</Code>|\))")
 _MESSAGE = re.compile(r"<Message>([^<]{1,300})</Message>")
 _STATUS = re.compile(r"status code: (\d{3} [\w ]{0,40})")
 _KIND = re.compile(r"kind: (\w{1,20})")
@@ -171,6 +178,21 @@ class S3Objects:
         check_metadata(metadata)
         await self._hands(self._put, bucket, key, body, dict(metadata))
 
+    async def delete(self, bucket: str, key: str) -> None:
+        steps_of(bucket, key)
+        try:
+            await self._hands(self._delete, bucket, key)
+        except ObjectError as error:
+            if error.fault is not ObjectFault.MISSING:
+                raise
+
+    async def list(self, bucket: str, prefix: str) -> AsyncIterator[ListedObject]:
+        steps_below(bucket, prefix)
+        pages = self._pages(bucket, prefix)
+        while page := await self._hands(next, pages, ()):
+            for each in page:
+                yield each
+
     async def ping(self) -> None:
         try:
             # Nobody has to make that bucket. That there is none, or none for us, is an answer to one who is known.
@@ -238,6 +260,19 @@ class S3Objects:
         except (BaseError, OSError) as error:
             raise _plain(f"{shown(bucket, key)} at {self._server.place}", error) from None
 
+    def _delete(self, bucket: str, key: str) -> None:
+        try:
+            obstore.delete(self._bucket(bucket), key)
+        except (BaseError, OSError) as error:
+            raise _plain(f"{shown(bucket, key)} at {self._server.place}", error) from None
+
+    def _pages(self, bucket: str, prefix: str) -> Iterator[tuple[ListedObject, ...]]:
+        try:
+            for page in obstore.list(self._bucket(bucket), prefix or None, chunk_size=PAGE):
+                yield tuple(ListedObject(each["path"], each["size"]) for each in page)
+        except (BaseError, OSError) as error:
+            raise _plain(f"{shown(bucket, prefix)} at {self._server.place}", error) from None
+
     def _bucket(self, name: str) -> S3Store:
         with self._turn:
             if name not in self._buckets:
@@ -275,25 +310,32 @@ class S3Objects:
 def _plain(where: str, error: Exception) -> ObjectError:
     """What went wrong, without the pages that obstore says about it."""
     said = str(error)
-    code = _first(_CODE, said)
-    if isinstance(error, FileNotFoundError):
+    code, status, kind = _first(_CODE, said), _first(_STATUS, said), _first(_KIND, said)
+    if isinstance(error, FileNotFoundError) or code == "NoSuchBucket":
         found = NO_BUCKET if code == "NoSuchBucket" else f" is not there ({code or 'not found'})"
         return ObjectError(f"{where}{found}", fault=ObjectFault.MISSING)
-    if _ODD_METADATA in said:
-        return ObjectError(f"{where} has metadata that are not ASCII", fault=ObjectFault.UNUSABLE)
-    status, kind = _first(_STATUS, said), _first(_KIND, said)
+    if never := _never(error, said, code):
+        return ObjectError(f"{where} {never}", fault=ObjectFault.UNUSABLE)
     words = unescape(_first(_MESSAGE, said))
     reason = (f"{code}: {words}" if words else code) or status or kind or type(error).__name__
     if code in LOCKED_OUT:
         message = f"{where}: the server does not know our keys, or not now ({code}); see AWS_SECRET_ACCESS_KEY"
         return ObjectError(message, fault=ObjectFault.DOWN)
-    if code in NEVER:
-        return ObjectError(f"{where} cannot be ({code})", fault=ObjectFault.UNUSABLE)
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+    refused = isinstance(error, PermissionDeniedError | UnauthenticatedError) or code == "AccessDenied"
+    if refused or status.startswith(REFUSED):
         return ObjectError(f"{where} is not for us ({reason})", fault=ObjectFault.REFUSED)
     # A server that has answered, or was too slow for once, may be so for this object alone.
     fault = ObjectFault.FAILED if code or status or kind == "Timeout" else ObjectFault.DOWN
     return ObjectError(f"{where} is not to be had now ({reason})", fault=fault)
+
+
+def _never(error: Exception, said: str, code: str) -> str:
+    """Why no later attempt goes otherwise; nothing if one may."""
+    if _ODD_METADATA in said:
+        return "has metadata that are not ASCII"
+    if isinstance(error, InvalidPathError):
+        return f"has an object in it whose key cannot be read here; delete it ({said.partition('Debug')[0][:150]!r})"
+    return f"cannot be ({code})" if code in NEVER else ""
 
 
 def _first(pattern: re.Pattern[str], said: str) -> str:

@@ -191,14 +191,14 @@ async def _reset(db: Any) -> None:  # noqa: ANN401 - no types
         await db.reset()
 
 
-def pool_of(at: PostgresAddress, most: int, settings: dict[str, str]) -> Any:  # noqa: ANN401 - no types
-    """Up to so many connections, which are made when they are needed."""
+def pool_of(at: PostgresAddress, most: int, settings: dict[str, str], seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - no types
+    """Up to so many connections, which are made when they are needed; a statement has so many seconds."""
     return asyncpg.create_pool(
         at.dsn,
         min_size=0,
         max_size=most,
         timeout=CONNECT_SECONDS,
-        command_timeout=ANSWER_SECONDS,
+        command_timeout=seconds,
         server_settings=SETTINGS | settings | {"search_path": at.schema},
         reset=_reset,
     )
