@@ -6,7 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.crawls.parts import FEWEST, FILE, folders_of, make_parts, number_of_parts, part_of, share_out
+from sanderling import Job
+from sanderling.crawls.parts import (
+    FEWEST,
+    FILE,
+    check_one,
+    enough_parts,
+    folders_of,
+    make_parts,
+    number_of_parts,
+    part_of,
+    share_out,
+)
+from sanderling.jobs.folder import JobFolder
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.durable import FolderError
 
 
@@ -29,7 +42,7 @@ def test_each_part_has_one_process_and_none_has_many_more(parts: int, processes:
 def test_there_are_parts_for_all_processes(tmp_path: Path, processes: int, parts: int) -> None:
     assert number_of_parts(tmp_path) == 0
     assert folders_of(tmp_path) == [tmp_path]
-    assert make_parts(tmp_path, processes) == number_of_parts(tmp_path) == parts
+    assert make_parts(tmp_path, enough_parts(processes)) == number_of_parts(tmp_path) == parts
     assert all(each.is_dir() for each in folders_of(tmp_path))
     assert len(folders_of(tmp_path)) == parts
 
@@ -42,3 +55,13 @@ def test_what_makes_no_sense_is_told(tmp_path: Path, said: str, found: str) -> N
     (tmp_path / FILE).write_text(said)
     with pytest.raises(FolderError, match=found):
         folders_of(tmp_path)
+
+
+def test_who_would_work_in_the_folder_itself_is_told_of_its_parts(tmp_path: Path) -> None:
+    check_one(tmp_path)
+    make_parts(tmp_path, 8)
+
+    with pytest.raises(FolderError, match="is in 8 parts, which several processes share"):
+        CrawlFolder.open(tmp_path, CrawlPlan(("http://a.example/",), (), 1), resume=False, wall=0.0)
+    with pytest.raises(FolderError, match="is in 8 parts"):
+        JobFolder.open(tmp_path, Job("a", start="http://a.example/"), {}, (), 0.0)

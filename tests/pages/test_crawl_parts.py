@@ -1,15 +1,16 @@
 """A crawl in parts, under virtual time: as much is fetched as by one, each page once, whoever is killed."""
 
-import asyncio
-from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
 import pytest
+from parts_in_one_loop import PartsInOneLoop
 from small_web import PACE, Web, crawl, inline, lines, page, reply, twice, web
 
-from sanderling.crawls.exchange import EndOfParts, PartExchange
-from sanderling.crawls.parts import make_parts, part_folder, part_of
+from sanderling.crawls.exchange import exchange_files
+from sanderling.crawls.kept import Keep
+from sanderling.crawls.part_quotas import PartCounts
+from sanderling.crawls.parts import part_folder, part_of
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules
 from sanderling.limit.memory import Memory
@@ -19,60 +20,28 @@ from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
 from sanderling.stores.board import Board
 from sanderling.stores.frontier_rows import FoundUrl
-from sanderling.testing import LoopClock, run_virtual
+from sanderling.stores.time_table import TimeTable
+from sanderling.testing import LoopClock
 
 START = "http://start.example/"
 
 
-class Parts:
-    """All parts of a crawl in one event loop."""
+class Parts(PartsInOneLoop):
+    """All parts of a crawl of a small web."""
 
-    def __init__(self, root: Path, of: Web, *seeds: str, rules: CrawlRules | None = None) -> None:
-        self.root, self.web, self.rules = root, of, rules or CrawlRules()
-        self.plan = CrawlPlan(seeds, ("*.example",), 16)
-        root.mkdir(exist_ok=True)
-        self.number = make_parts(root, 2)
-        self.tasks: dict[int, asyncio.Task[None]] = {}
-        self.complete: dict[int, bool] = {}
+    def __init__(
+        self, root: Path, of: Web, *seeds: str, rules: CrawlRules | None = None, keep: Keep | None = None
+    ) -> None:
+        super().__init__(root)
+        self.web, self.rules = of, rules or CrawlRules()
+        self.plan = CrawlPlan(seeds, ("*.example", "*.example.org"), 16, keep)
 
-    def run(self, kills: Mapping[float, int] | None = None, stop_after: float | None = None) -> None:
-        """To the end; at each of these times the part is killed, and starts again."""
-        run_virtual(self._run(kills or {}, stop_after))
-
-    async def _run(self, kills: Mapping[float, int], stop_after: float | None) -> None:
-        clock, board = LoopClock(), Board(self.root / "board", self.number, make=True)
-        end, self.crawls = EndOfParts(board), dict[int, Crawl]()
-        for part in range(self.number):
-            self.tasks[part] = asyncio.create_task(self._part(part, board, clock))
-        for at, part in sorted(kills.items()):
-            await asyncio.sleep(max(0.0, at - clock.now()))
-            if not self.tasks[part].done():
-                self.tasks[part].cancel()
-                await asyncio.wait([self.tasks[part]])
-                self.tasks[part] = asyncio.create_task(self._part(part, board, clock))
-        while any(not task.done() for task in self.tasks.values()):
-            await asyncio.sleep(0.1)
-            board.over = board.over or end.is_reached()
-            if stop_after is not None and clock.now() >= stop_after:
-                for each in self.crawls.values():
-                    each.stop()
-        await asyncio.gather(*self.tasks.values())
-
-    async def _part(self, part: int, board: Board, clock: LoopClock) -> None:
+    def open_run(self, part: int, board: Board, clock: LoopClock) -> Crawl:
         path = part_folder(self.root, part)
-        folder = CrawlFolder.open(path, self.plan, resume=False, wall=clock.wall())
-        folder.join(PartExchange(self.root, part, board, FoundUrl, folder.ledger.meta))
+        folder = CrawlFolder.open(path, self.plan, resume=False, wall=clock.wall(), visits=self.rules.visits)
+        folder.join(exchange_files(self.root, part, board, FoundUrl, folder.ledger.meta))
         limiter = Limiter(LimiterRules(pace=PACE), clock=clock, rng=Random(1))
-        one = Crawl(folder, Transport(self.web, limiter, Memory(2**30)), inline, rules=self.rules, clock=clock)
-        self.crawls[part] = one
-        try:
-            self.complete[part] = await one.run()
-        except asyncio.CancelledError:  # as if it were killed: nothing is closed in order
-            folder.ledger._db.close()
-            folder._lock.release()
-            raise
-        folder.finish(clock.wall(), self.complete[part])
-        folder.__exit__()
+        return Crawl(folder, Transport(self.web, limiter, Memory(2**30)), inline, rules=self.rules, clock=clock)
 
     @property
     def fetched(self) -> list[str]:
@@ -137,6 +106,22 @@ def test_a_limit_of_pages_is_that_of_all_parts(tmp_path: Path) -> None:
     parts.run()
 
     assert len(parts.fetched) == 50
+
+
+def test_a_limit_of_pages_of_a_domain_is_that_of_all_parts(tmp_path: Path) -> None:
+    hosts = [f"h{number}.example.org" for number in range(16)]
+    site = web(**{START: page(*(f"http://{host}/" for host in hosts))})
+    for host in hosts:
+        site.answers |= {
+            f"http://{host}/{number or ''}": [page(f"/{number + 1}", title=f"{host} {number}")] for number in range(20)
+        }
+    counts = PartCounts(TimeTable(tmp_path / "domains", make=True))
+    parts = Parts(tmp_path / "many", site, START, rules=CrawlRules(max_per_domain=40, domains=counts))
+    parts.run()
+
+    fetched = [url for url in parts.fetched if ".example.org" in url]
+    assert 40 <= len(fetched) <= 40 + len(hosts)  # those that were in flight then
+    assert counts.of("example.org") == len(fetched)
 
 
 def test_where_a_first_address_lives_is_known_to_all_parts(tmp_path: Path) -> None:

@@ -32,20 +32,61 @@ class FoundItem(Protocol):
         """Links from the first addresses to it."""
 
 
+class MailWriter(Protocol):
+    """What one part writes to others."""
+
+    def put(self, to: int, lines: bytes) -> None:
+        """Lines for another part, which are durable after `sync`."""
+
+    def sync(self) -> None:
+        """Return when all of them are durable."""
+
+    def close(self) -> None:
+        """Nothing more is written."""
+
+
+class MailReader(Protocol):
+    """What others have written to one part."""
+
+    durable: Mapping[str, int]  # the positions that the ledger has
+
+    def read(self, positions: Mapping[str, int]) -> tuple[bytes, dict[str, int]]:
+        """Whole lines behind `positions`, and the positions behind them; no lines if nothing is left."""
+
+
+class PartBoard(Protocol):
+    """Numbers that the parts of a crawl show each other."""
+
+    parts: int
+
+    @property
+    def over(self) -> bool:
+        """Whether all parts have nothing to do, and nothing is on its way."""
+
+    def put(self, part: int, field: BoardField, number: int) -> None:
+        """Say it, of a part that is ours."""
+
+    def total(self, field: BoardField) -> int:
+        """What all parts say together."""
+
+
 class PartExchange:
-    """Sends and receives for part `own` of the crawl in the folder `root`, whose ledger says `meta`.
+    """Sends and receives for part `own` of a crawl. `kind` is what is found."""
 
-    `kind` is what is found.
-    """
-
-    def __init__(self, root: Path, own: int, board: Board, kind: type[Any], meta: FrontierMeta) -> None:
-        positions = msgspec.json.decode(meta.inbox, type=dict[str, int])
+    def __init__(
+        self,
+        own: int,
+        board: PartBoard,
+        kind: Any,  # noqa: ANN401 - a type, or a union of some
+        outbox: MailWriter,
+        inbox: MailReader,
+    ) -> None:
         self.own = own
         self.board = board
         self.over = False
-        self._outbox = PartOutbox(meta.crawl, own, lambda part: part_folder(root, part) / INBOX)
-        self._inbox = PartInbox(part_folder(root, own) / INBOX, meta.crawl, positions)
-        self.positions: Mapping[str, int] = dict(self._inbox.durable)
+        self._outbox = outbox
+        self._inbox = inbox
+        self.positions: Mapping[str, int] = dict(inbox.durable)
         self._sent = 0
         self._looked = 0
         self._encoder = msgspec.json.Encoder()
@@ -75,6 +116,10 @@ class PartExchange:
         if others:
             self._send(others)
         return own
+
+    def tell(self, part: int, found: Any) -> None:  # noqa: ANN401 - of the kind that is exchanged
+        """Let one other part know of something."""
+        self._send({part: [found]})
 
     def tell_all(self, found: FoundItem) -> None:
         """Let every other part know of one thing that was found, whoever it belongs to."""
@@ -120,10 +165,35 @@ class PartExchange:
                 await clock.sleep(QUIET)
         self.over = True
 
+    async def take_rest(self, executor: Executor, keep: Callable[[list[Any], Mapping[str, int]], object]) -> None:
+        """Hand all that has arrived to `keep`, in the thread that writes the ledger, with how far it is then read."""
+        if dict(self.positions) != dict(self._inbox.durable):
+            await executor(keep, [], self.positions)  # it was read, and brought nothing new
+        while True:
+            lines, positions = await executor(self._inbox.read, self.positions)
+            if not lines:
+                return
+            await executor(keep, self._decoder.decode_lines(lines), positions)
+            self.positions = positions
+
     def close(self) -> None:
         """Nothing more is sent."""
         self._outbox.close()
         self.board.put(self.own, BoardField.IDLE, 0)
+
+
+def exchange_files(
+    root: Path,
+    own: int,
+    board: Board,
+    kind: Any,  # noqa: ANN401 - as above
+    meta: FrontierMeta,
+) -> PartExchange:
+    """The exchange of part `own` of the crawl in the folder `root`, whose ledger says `meta`."""
+    positions = msgspec.json.decode(meta.inbox, type=dict[str, int])
+    outbox = PartOutbox(meta.crawl, own, lambda part: part_folder(root, part) / INBOX)
+    inbox = PartInbox(part_folder(root, own) / INBOX, meta.crawl, positions)
+    return PartExchange(own, board, kind, outbox, inbox)
 
 
 class EndOfParts:

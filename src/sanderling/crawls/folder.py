@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -13,7 +13,6 @@ from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, w
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import Failed, HostNote, RetryUrl
-from sanderling.stores.rows_file import RowsFile
 
 FAILED = "failed.jsonl"
 
@@ -31,10 +30,23 @@ class Checkpoint(NamedTuple):
 AT_START = Checkpoint()
 
 
+class AppendedRows(Protocol):
+    """Rows that a ledger vouches for up to a watermark: a file of them, or what stands for one."""
+
+    def append(self, rows: Iterable[bytes]) -> int:
+        """Add rows without line breaks; where they end."""
+
+    def cut(self, length: int) -> None:
+        """Drop what stands behind `length`."""
+
+    def close(self) -> None:
+        """Let go of them."""
+
+
 class LedgerFolder(Generic[L]):
     """A folder that one run holds alone, from its opening to the end of its `with` block."""
 
-    rows: RowsFile  # opened by the subclass, once it knows that they reach the watermark
+    rows: AppendedRows  # opened by the subclass, once it knows that they reach the watermark
     kept: KeptReplies | None = None  # answers as they came, where that is wanted
 
     def __init__(self, path: Path, lock: Lock, ledger: L) -> None:
@@ -81,7 +93,8 @@ class LedgerFolder(Generic[L]):
                     self.kept.cut(self.ledger.meta.kept)
                     self.ledger.kept = self.ledger.meta.kept
                 raise
-            self.ledger.note_hosts(notes)
+            if notes:
+                self.ledger.note_hosts(notes)
         if self.others is not None and positions is not None:
             self.others.committed(positions)
         return new
@@ -90,6 +103,16 @@ class LedgerFolder(Generic[L]):
     def positions(self) -> Mapping[str, int] | None:
         """How far what other parts sent is read, if there are others."""
         return None if self.others is None else self.others.positions
+
+    @property
+    def is_first(self) -> bool:
+        """Whether what a crawl does once is done here."""
+        return self.others is None or self.others.own == 0
+
+    @property
+    def root(self) -> Path:
+        """The folder of the whole crawl."""
+        return self.path if self.others is None else self.path.parent.parent
 
     def owns(self, host: str) -> bool:
         """Whether a host is asked by this part, or there is only one."""
@@ -113,8 +136,7 @@ class LedgerFolder(Generic[L]):
 
     def list_failures(self, lines: Iterable[bytes]) -> None:
         """Write failed.jsonl."""
-        write_new(self.path / FAILED, lines)
-        sync_folder(self.path)
+        list_failures(self.path, lines)
 
     def __enter__(self) -> Self:
         return self
@@ -127,6 +149,12 @@ class LedgerFolder(Generic[L]):
             self.kept.close()
         self.ledger.close()
         self._lock.release()
+
+
+def list_failures(path: Path, lines: Iterable[bytes]) -> None:
+    """Write failed.jsonl."""
+    write_new(path / FAILED, lines)
+    sync_folder(path)
 
 
 def failed_line(failed: Failed, **more: object) -> bytes:

@@ -1,5 +1,6 @@
-"""The records of a crawl in parts: those of one part after the other, each with the number of its part."""
+"""The records of a crawl in parts: those of one part after the other; where they have ids, each with its part."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,11 @@ class PartRecords:
     def __init__(self, folders: Sequence[Path], opens: Callable[[Path], RecordSource]) -> None:
         self._folder = folders[0].parent.parent
         self._sources = [opens(folder) for folder in folders]
-        self.about = replace(self._sources[0].about)
-        if self.about.columns:
-            self.about = replace(self.about, columns=("part", *self.about.columns))
+        # A part without records yet may not know which crawl it is of.
+        about = max((source.about for source in self._sources), key=lambda each: each.origin)
+        self.about = replace(about, columns=("part", *about.columns)) if about.columns else replace(about)
+        for source in self._sources:
+            source.about = replace(source.about, notes=self.about.notes)
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The records behind a position, part by part."""
@@ -38,7 +41,9 @@ class PartRecords:
             for record in source.read(at[number]):
                 at[number] = record.position
                 position = f"{head}{msgspec.json.encode(record.position).decode()}{tail}"
-                yield Record(b'{"part":%d,%b' % (number, record.json[1:]), position)
+                # Ids are those of a part; records of jobs have none, and are as their job made them.
+                json = b'{"part":%d,%b' % (number, record.json[1:]) if self.about.columns else record.json
+                yield Record(json, position)
 
     def show(self, key: str) -> RecordLookup:
         """The record of a key, of whichever part it is; or why there is none."""
@@ -46,7 +51,9 @@ class PartRecords:
         there = [each for each in found if each.record is not None]
         if there:
             return there[0]
-        return max(found, key=lambda each: (bool(each.history), len(each.why)))
+        # Most parts only say that they do not know it.
+        common = Counter(each.why for each in found)
+        return max(found, key=lambda each: (bool(each.history), -common[each.why], len(each.why)))
 
     def close(self) -> None:
         """Let go of the files."""

@@ -41,27 +41,50 @@ def number_of_parts(path: Path) -> int:
     return found.parts
 
 
-def make_parts(path: Path, processes: int) -> int:
-    """Make the folder of a crawl in parts, enough for so many processes; how many. It must hold nothing else."""
-    parts = min(PARTITIONS, max(FEWEST, 1 << (processes - 1).bit_length()))
+def enough_parts(processes: int) -> int:
+    """How many parts are enough for so many processes, and some more."""
+    return min(PARTITIONS, max(FEWEST, 1 << (processes - 1).bit_length()))
+
+
+def make_parts(path: Path, parts: int) -> int:
+    """Make the folder of a crawl in so many parts. It must hold nothing else."""
     with plainly(path):
         for each in range(parts):
             part_folder(path, each).mkdir(parents=True, exist_ok=True)
         sync_folder(path / FOLDER)
-        write_new(path / FILE, [msgspec.json.encode(PartsFile(parts=parts)), b"\n"])
-        sync_folder(path)
+        decide_on_parts(path, parts)
     return parts
+
+
+def decide_on_parts(path: Path, parts: int) -> None:
+    """Say that a crawl has so many parts, which are there; on disk when this returns."""
+    write_new(path / FILE, [msgspec.json.encode(PartsFile(parts=parts)), b"\n"])
+    sync_folder(path)
 
 
 def part_folder(path: Path, part: int) -> Path:
     """The folder of a part."""
-    return path / FOLDER / f"{part:04}"
+    return folder_in(path / FOLDER, part)
+
+
+def folder_in(parts: Path, part: int) -> Path:
+    """The folder of a part, in the folder of all of them."""
+    return parts / f"{part:04}"
 
 
 def folders_of(path: Path) -> list[Path]:
     """The folders that hold a crawl: its parts, or the folder itself. Raises FolderError."""
     parts = number_of_parts(path)
     return [part_folder(path, each) for each in range(parts)] if parts else [path]
+
+
+def check_one(path: Path) -> None:
+    """Raise FolderError if the crawl in a folder is in parts: who works in the folder itself would find nothing."""
+    if parts := number_of_parts(path):
+        raise FolderError(
+            f"{path} is in {parts} parts, which several processes share. Go on with the command: it runs them, "
+            "also with --processes 1."
+        )
 
 
 def part_of(host: str, parts: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.crawls.exchange import PartExchange
-from sanderling.crawls.folder import LedgerFolder
+from sanderling.crawls.folder import Checkpoint, LedgerFolder
 from sanderling.crawls.source import FrontierSource
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
@@ -60,7 +60,7 @@ class FrontierRun(Generic[F, S]):
 
     async def ask_for(self, waiting: Mapping[Any, int], *beside: Coroutine[Any, Any, object]) -> None:
         """Ask for what waits, by host, and for all that it leads to; `beside` run with it, and end with it."""
-        self.folder.ledger.clear_aside()
+        await self._executor(self.folder.ledger.clear_aside)
         for name, number in waiting.items():
             self.source.add_waiting(name, number)
         exchange = () if self.folder.others is None else (self._receive(self.folder.others),)
@@ -82,6 +82,19 @@ class FrontierRun(Generic[F, S]):
 
         await others.receive(self._executor, self.clock, self.accept, lambda: engine.writer.finds, is_idle)
         engine.pump()  # it may be done
+
+    async def take_rest(self) -> None:
+        """Keep what other parts find for this one once it has ended by itself: a run that may ask for more does."""
+        if self.folder.others is not None:
+            await self.folder.others.take_rest(self._executor, self._keep_rest)
+
+    def _keep_rest(self, found: list[Any], positions: Mapping[str, int]) -> None:
+        new = self.folder.commit([], self.rest_of(found), checkpoint=Checkpoint(None, positions))
+        self.source.waiting += sum(new.values())
+
+    def rest_of(self, found: list[Any]) -> list[Any]:
+        """What of it is to be kept."""
+        return found
 
     def _loaded(self, hosts: list[Any]) -> None:
         self.engine.wake(hosts)

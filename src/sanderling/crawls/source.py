@@ -14,6 +14,7 @@ from sanderling.engine.backlog import H, Loader, Q
 from sanderling.engine.classes import Class
 from sanderling.engine.writer import Writer
 from sanderling.outcome import Outcome
+from sanderling.stores.board import BoardField
 from sanderling.stores.frontier_rows import End, Ended, HostBacklog, HostNote, RetryUrl
 
 W = TypeVar("W")  # what is asked for: an item, or something that must be known before
@@ -67,6 +68,10 @@ class FrontierSource(Generic[H, Q, W]):
     def enough(self, inflight: int) -> bool:
         """Whether as much was asked for as is wanted, with so many requests in flight."""
         raise NotImplementedError
+
+    def with_others(self, field: BoardField, own: int) -> int:
+        """What all parts of the crawl have together, of which `own` is ours."""
+        return own if self.others is None else own + self.others.elsewhere(field, own)
 
     # What is next.
 

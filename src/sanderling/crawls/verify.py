@@ -69,6 +69,7 @@ def verify_parts(folder: Path, verify: Callable[[Path], CrawlProof]) -> CrawlPro
             whole.counts[end] += number
         whole.rows += proof.rows
         whole.bodies += proof.bodies
+        whole.kept += proof.kept
         whole.finished &= proof.finished
         for problem in proof.problems:
             whole.say(f"part {part.name}: {problem}")

@@ -2,8 +2,10 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from sanderling.engine.backlog import BacklogHost
 from sanderling.engine.loop import Engine
@@ -92,10 +94,22 @@ def join_standings(reports: Sequence[AnyReport], process: Process, top: int = 10
         hosts=tuple(hosts[:top]),
         asked=sum(each.work.asked for each in reports),
         refused=sum(each.work.refused for each in reports),
-        shared=tuple(shared for each in reports for shared in each.shared),
+        shared=_join_shared(shared for each in reports for shared in each.shared),
         pace=next((each.pace for each in reports), "governor"),
         classes=dict(classes),
     )
+
+
+def _join_shared(reports: Iterable[HostReport]) -> tuple[HostReport, ...]:
+    """What hosts share, of which every part that draws on it has said what it asked."""
+    joined: dict[str, HostReport] = {}
+    for each in reports:
+        known = joined.setdefault(each.host, each)
+        if known is not each:
+            numbers = ("waiting", "in_flight", "requests", "refused", "callers")
+            sums = {name: getattr(known, name) + getattr(each, name) for name in numbers}
+            joined[each.host] = msgspec.structs.replace(known, **sums)
+    return tuple(sorted(joined.values(), key=lambda each: -each.requests))
 
 
 def this_process(seconds: float, wall: float, *, running: bool, paused: bool) -> Process:

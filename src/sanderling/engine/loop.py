@@ -6,7 +6,7 @@ no crawl alive. No step looks at all hosts.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from math import inf
 from typing import Any, Generic, TypeVar
 
@@ -62,6 +62,7 @@ class Engine(Generic[H, W, R]):
         self._look_at_strangers = 0.0  # and those of hosts that are unproven
         self._timer: Timer | None = None
         self._timer_at = 0.0  # when it goes off
+        self.may_ask: Callable[[], bool] = lambda: True  # a lease, where others may have our hosts once it is over
         self._running = False  # what is woken before waits
         self._over = asyncio.Event()
         self._group = Workers()
@@ -178,9 +179,8 @@ class Engine(Generic[H, W, R]):
 
     @property
     def _may_send(self) -> bool:
-        if self._sender.stopped is not None or not self._group.open:
-            return False
-        return not (self.writer.crowded or self.wanted.paused)
+        running = self._sender.stopped is None and self._group.open and self.may_ask()
+        return running and not (self.writer.crowded or self.wanted.paused)
 
     def _has_room(self, now: float) -> bool:
         if self.room.full:

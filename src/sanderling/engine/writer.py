@@ -28,7 +28,8 @@ class WriterRules:
     bytes: int = 8 * 2**20
     most_bytes: int = 16 * 2**20  # in memory, those that are being written among them; then nothing more is asked for
     most_items: int = 2000
-    # Where writing one costs as much as writing fifty: what ended waits so long for so many. What was found does not.
+    # Where writing one costs as much as writing fifty: what ended waits so long for so many. What was found does not,
+    # nor does the checkpoint: it must say nothing of what ended.
     gather: float = 0.0
     enough: int = 1
 

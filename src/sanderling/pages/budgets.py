@@ -14,7 +14,7 @@ from math import inf
 from sanderling.ids import Host, domain_of
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.hosts import PageHost
-from sanderling.pages.rules import CrawlRules
+from sanderling.pages.rules import CrawlRules, DomainCounts
 from sanderling.pages.same_text import SeenTexts, TextMark
 
 SHAPES = 64  # of the addresses of a host that are counted: those that came last
@@ -56,16 +56,36 @@ class TextShare:
         return self.new >= GOOD and self.new >= self.known
 
 
+class OwnCounts:
+    """The same where nobody else fetches any."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, name: str, number: int = 1) -> None:
+        """So many more."""
+        self._counts[name] += number
+
+    def of(self, name: str) -> int:
+        """How many there are."""
+        return self._counts[name]
+
+
+def count_domains(counts: DomainCounts, fetched: Mapping[str, int]) -> None:
+    """Count pages that are fetched, by host, with their domains."""
+    for host, number in fetched.items():
+        counts.add(domain_of(Host(host)), number)
+
+
 class TrapBudgets:
     """Counts pages. `fetched` are those of earlier runs, by host, and `cut` what they cut off: host and reason."""
 
     def __init__(self, rules: CrawlRules, fetched: Mapping[str, int], cut: Iterable[tuple[str, str]] = ()) -> None:
         self._rules = rules
         self._hosts = Counter(fetched if rules.max_per_host else {})
-        self._domains: Counter[str] = Counter()
-        if rules.max_per_domain:
-            for host, number in fetched.items():
-                self._domains[domain_of(Host(host))] += number
+        self._domains = rules.domains or OwnCounts()
+        if rules.max_per_domain and rules.domains is None:
+            count_domains(self._domains, fetched)
         self._seen = SeenTexts()
         self._shares: OrderedDict[str, TextShare] = OrderedDict()  # by domain, the last that came
         self._cut = set[tuple[str, str]]()  # host and shape of addresses, or a host or a domain and nothing
@@ -83,7 +103,7 @@ class TrapBudgets:
         rules, why = self._rules, ""
         if rules.max_per_host and self._hosts[host.name] >= rules.max_per_host:
             why = f"{PER_HOST} {rules.max_per_host} pages of {host.name}"
-        elif rules.max_per_domain and self._domains[self._domain(host)] >= rules.max_per_domain:
+        elif rules.max_per_domain and self._domains.of(self._domain(host)) >= rules.max_per_domain:
             why = f"{PER_DOMAIN} {rules.max_per_domain} pages of {self._domain(host)}"
         elif self._cut:
             why = self._known_text(host, url)
@@ -105,7 +125,7 @@ class TrapBudgets:
         if rules.max_per_host:
             self._hosts[host.name] += 1
         if rules.max_per_domain:
-            self._domains[self._domain(host)] += 1
+            self._domains.add(self._domain(host))
         if text is None or not rules.max_same_text:
             return
         domain, most = self._domain(host), rules.max_same_text

@@ -32,7 +32,7 @@ from sanderling.pages.source import PageSource
 from sanderling.pages.urls import host_in
 from sanderling.pages.visiting import AT_ONCE, Visiting
 from sanderling.stores.control_file import Control
-from sanderling.stores.frontier_rows import End, Ended, FoundUrl, QueuedUrl, failed_as
+from sanderling.stores.frontier_rows import End, Ended, FoundUrl, HostBacklog, QueuedUrl, failed_as
 
 # To hand on one row costs as much as to hand on fifty, so rows wait for others, while there is anything else to do.
 GATHER = WriterRules(gather=5.0, enough=50)
@@ -61,7 +61,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         session = CrawlSession(folder.path, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
         http = session.sender(http)
         self._sink = LedgerSink(folder, executor, hand_over, _row, session)
-        gather = None if hand_over is None else GATHER
+        gather = rules.writing if hand_over is None else GATHER
         writer: LedgerWriter = Writer(self._sink, lambda: Checkpoint(None, folder.positions), clock, gather)
         self._discovery = LinkDiscovery(folder, executor, writer.find)
         # Each try is one request: when the next is due, the engine says.
@@ -96,12 +96,8 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         if self.folder.state is not FolderState.RESUMED:
             for url in self.folder.plan.seeds:
                 self._discovery.accept(FoundUrl(url, host_in(url), 0))
-        if self.rules.leave_out is not None:
-            self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT, Code.REFUSED).values())
-        source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
-        self._set_budgets()
-        ledger.clear_aside()
-        first = ledger.waiting_hosts(FIRST_DUE, source.most_hosts, inf)
+        # In its thread: a ledger that is shared waits for a server.
+        first = await self._executor(self._take_up)
         source.waiting = ledger.counts()[End.WAITING] - sum(each.waiting for each in first)
         source.unread = source.waiting > 0
         after = (first[-1].due, first[-1].id) if source.unread else FIRST_DUE
@@ -117,6 +113,16 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         # Whoever visits pages goes on until somebody stops it.
         ended = not self.engine.stopped or (self._visiting is not None and not self.waiting)
         return (left or ended) and not unasked
+
+    def _take_up(self) -> list[HostBacklog]:
+        """Go by the rules of this run; the hosts to begin with."""
+        ledger, source = self.folder.ledger, self.source
+        if self.rules.leave_out is not None:
+            self.counts[End.LEFT_OUT] -= sum(ledger.reopen(End.LEFT_OUT, Code.REFUSED).values())
+        source.sitemaps = ledger.by_code().get((End.FETCHED, SITEMAP), 0)
+        self._set_budgets()
+        ledger.clear_aside()
+        return ledger.waiting_hosts(FIRST_DUE, source.most_hosts, inf)
 
     def _set_budgets(self) -> None:
         """Take up the budgets. What a larger one lets through waits again, and what is asked for all the same."""
@@ -150,6 +156,10 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
     def accept(self, found: FoundUrl) -> None:
         """Another part has found a URL, of ours if it is not where a first address of its own has moved."""
         self._discovery.accept(found)
+
+    def rest_of(self, found: list[FoundUrl]) -> list[FoundUrl]:
+        """What of it is ours; where first addresses have moved is remembered."""
+        return [each for each in found if self._discovery.is_ours(each)]
 
     async def _read_hosts(self, after: tuple[float, int]) -> None:
         """Bring hosts from disk that did not fit into memory, whenever there is room: those first that are due first.

@@ -61,11 +61,15 @@ class LinkDiscovery:
 
     def accept(self, found: FoundUrl) -> None:
         """Take what another part of the crawl has found: a URL of ours, or where one of its first addresses lives."""
+        if self.is_ours(found):
+            self.offer(*found)
+
+    def is_ours(self, found: FoundUrl) -> bool:
+        """Whether a URL that another part has found is ours; where one of its first addresses lives is remembered."""
         if found.depth == 0 and not self.scope.allows(found.host):
             self.scope = self.scope.with_host(found.host)
             self.folder.heard_moved.append(found.host)
-        if self.folder.owns(found.host):
-            self.offer(*found)
+        return self.folder.owns(found.host)
 
     def unfound(self, links: Iterable[str], page: str) -> Iterator[str]:
         """Those links that were not found lately."""

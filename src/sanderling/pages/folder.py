@@ -15,6 +15,7 @@ import msgspec
 from sanderling.crawls.archive import PageArchive, write_index
 from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.crawls.kept import Keep
+from sanderling.crawls.parts import check_one
 from sanderling.outcome import Code
 from sanderling.pages import earlier, forget, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
@@ -190,6 +191,7 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
 
 def _check_place(path: Path, *, resume: bool) -> None:
     """Raise FolderError for a folder that is none, or somebody else's, before anything is written there."""
+    check_one(path)
     holds_crawl = any((path / name).exists() for name in (LEDGER, NEXT))
     if resume and not holds_crawl and (path.is_dir() or not path.exists()):
         raise FolderError(f"there is nothing to resume in {path}: it holds no {LEDGER}. Begin without resume.")
@@ -237,7 +239,7 @@ def _goes_on(
 ) -> bool:
     """Whether the crawl that is there is gone on with; False if it is finished and a new one is due."""
     found = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
-    if plan is not None and (differences := _differences(plan, found)):
+    if plan is not None and (differences := plan_differences(plan, found)):
         which = "a finished" if ledger.meta.finished else "an unfinished"
         advice = "" if ledger.meta.finished else ", or resume without a plan"
         raise FolderError(
@@ -252,7 +254,8 @@ def _goes_on(
     return resume
 
 
-def _differences(asked: CrawlPlan, found: CrawlPlan) -> str:
+def plan_differences(asked: CrawlPlan, found: CrawlPlan) -> str:
+    """What of a plan is not as it is in another, in words; nothing if they are the same."""
     said = []
     for name in ("seeds", "allow"):
         ours, theirs = set(getattr(asked, name)), set(getattr(found, name))

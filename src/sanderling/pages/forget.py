@@ -7,7 +7,7 @@ does nothing where it was done before.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ import msgspec
 from sanderling.crawls.archive_forget import CaptureRemoval, cut_archive, sweep
 from sanderling.crawls.exchange import INBOX
 from sanderling.crawls.folder import FAILED
+from sanderling.crawls.part_forget import add_removed, forget_in_parts
 from sanderling.crawls.parts import folders_of
 from sanderling.ids import HostError, host_of
 from sanderling.pages import earlier, parquet
@@ -130,7 +131,7 @@ def survey(folder: Path, lines: Sequence[str]) -> PagesRemoved:
     """How much there is to be removed, with what was cut short. Changes nothing. Raises FolderError, UrlError."""
     parts = folders_of(folder)
     if parts != [folder]:
-        return _sum(survey(part, lines) for part in parts)
+        return add_removed(survey(part, lines) for part in parts)
     meant = MeantUrls((*Forgotten.of(folder).says.removing, *lines))
     with plainly(folder):
         rows = [(crawl, row) for crawl in crawls(folder) for row in _rows(crawl / PAGES) if meant(row.url)]
@@ -168,31 +169,18 @@ def go_on(folder: Path, say: Callable[[str], object] = lambda _: None) -> PagesR
 
 def finish(folder: Path, say: Callable[[str], object] = lambda _: None) -> PagesRemoved:
     """The same for whoever does not hold it yet."""
-    parts, forgotten = folders_of(folder), Forgotten.of(folder)
+    parts = folders_of(folder)
     if parts != [folder]:
-        return _finish_parts(parts, forgotten, say)
+        removed = forget_in_parts(
+            folder, parts, lambda part, lines: begin(part, lines, ()), lambda part: finish(part, say)
+        )
+        return removed or PagesRemoved()
     with plainly(folder):
         lock = Lock(folder / "lock")
         try:
             return go_on(folder, say)
         finally:
             lock.release()
-
-
-def _finish_parts(parts: Sequence[Path], forgotten: Forgotten, say: Callable[[str], object]) -> PagesRemoved:
-    """The same of a crawl in parts, each of which forgets all of it."""
-    lines = forgotten.says.removing
-    if not lines:
-        return PagesRemoved()
-    for part in parts:
-        begin(part, lines, ())
-    removed = _sum(finish(part, say) for part in parts)
-    forgotten.removed()
-    return removed
-
-
-def _sum(removed: Iterable[PagesRemoved]) -> PagesRemoved:
-    return PagesRemoved(*map(sum, zip(*removed, strict=True)))
 
 
 class MeantUrls:

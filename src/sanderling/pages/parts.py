@@ -1,38 +1,30 @@
-"""How a run begins and ends in the parts of a crawl: all of them are at one crawl of the folder, and finished together.
+"""How a run begins in the parts of a crawl: all of them are at one crawl of the folder.
 
-Killed in the middle of either, the next run takes the rest of the steps.
+Killed in the middle of it, the next run takes the rest of the steps.
 """
 
 from contextlib import closing
 from pathlib import Path
 
-from sanderling.crawls.exchange import INBOX
 from sanderling.crawls.folder import plan_of
-from sanderling.crawls.parts import FOLDER, folders_of, make_parts, number_of_parts
+from sanderling.crawls.part_folders import BegunParts
+from sanderling.crawls.parts import folders_of
 from sanderling.pages import forget
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
+from sanderling.pages.record import SITEMAP
 from sanderling.pages.revisits import VisitRules
-from sanderling.stores.durable import FolderError, check_empty, plainly
+from sanderling.stores.board import BoardField
+from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta, connect_to_read, read_meta
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.frontier_visits import VisitedFrontier
 
 
-def parts_for(out: Path, processes: int) -> int:
-    """How many parts the crawl in a folder has, which are made if nothing is there. Raises FolderError."""
-    if parts := number_of_parts(out):
-        return parts
-    if (out / LEDGER).exists():
-        raise FolderError(f"{out} was begun by one process, and is not in parts. Go on without --processes.")
-    check_empty(out, FOLDER)
-    return make_parts(out, processes)
-
-
 def begin_parts(
     out: Path, plan: CrawlPlan | None, *, resume: bool, wall: float, visits: VisitRules | None, reopen: End | None
-) -> bool:
-    """Begin a run in every part, which processes then go on with; whether there was one before. Raises FolderError.
+) -> BegunParts:
+    """Begin a run in every part, which processes then go on with. Raises FolderError.
 
     Who resumes it has what was left asked for, and what came to the end `reopen`.
     """
@@ -45,6 +37,7 @@ def begin_parts(
         if not metas:
             raise FolderError(f"there is nothing to resume in {out}: it holds no crawl. Begin without resume.")
         plan = plan_of(next(iter(metas.values())), out, CrawlPlan)
+    shown = []
     for path in folders:
         there = metas.get(path)
         here = there is not None and goes_on and there.crawl == latest
@@ -52,7 +45,9 @@ def begin_parts(
         with CrawlFolder.open(path, asked, resume=here, wall=wall, visits=visits, whatever=True) as folder:
             if resume:
                 reopen_left(folder.ledger, reopen)
-    return bool(metas) and goes_on
+            counts, sitemaps = folder.ledger.counts(), folder.ledger.by_code().get((End.FETCHED, SITEMAP), 0)
+            shown.append({BoardField.FETCHED: counts[End.FETCHED] + counts[End.UNCHANGED] - sitemaps})
+    return BegunParts(bool(metas) and goes_on, shown)
 
 
 def reopen_left(ledger: VisitedFrontier, also: End | None = None) -> None:
@@ -60,15 +55,6 @@ def reopen_left(ledger: VisitedFrontier, also: End | None = None) -> None:
     ledger.reopen(End.LEFT)
     if also is not None:
         ledger.reopen(also)
-
-
-def finish_parts(out: Path) -> None:
-    """All parts are complete: the crawl is finished, and what they sent each other has arrived."""
-    for path in folders_of(out):
-        for sent in (path / INBOX).glob("*"):
-            sent.unlink()
-        with closing(VisitedFrontier(path / LEDGER)) as ledger:
-            ledger.note(finished=True)
 
 
 def _meta(folder: Path) -> FrontierMeta | None:

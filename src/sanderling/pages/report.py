@@ -1,6 +1,5 @@
 """What a crawl of pages does, as the one report."""
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -8,7 +7,7 @@ import msgspec
 
 from sanderling.engine.host_report import EngineStanding, backlog_host, join_standings, standing_of
 from sanderling.observe.metric import counter, gauge
-from sanderling.observe.report import Process, Progress, Report, WorkCounts, paced_by, throttled
+from sanderling.observe.report import Process, Progress, Report, WorkCounts, add_up, paced_by, throttled
 from sanderling.pages.crawl import Crawl
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, duration, size
@@ -58,21 +57,9 @@ def report_crawl(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool
 
 def join_crawls(reports: Sequence[Report[PagesFacts]], process: Process) -> Report[PagesFacts]:
     """Make the report of a crawl from those of its parts."""
-    facts, counts = [each.facts for each in reports], Counter[str]()
-    for each in facts:
-        counts.update(each.counts)
-    joined = PagesFacts(
-        counts=dict(counts),
-        known=sum(each.known for each in facts),
-        waiting=sum(each.waiting for each in facts),
-        set_aside=sum(each.set_aside for each in facts),
-        inflight=sum(each.inflight for each in facts),
-        bytes=sum(each.bytes for each in facts),
-        hosts=sum(each.hosts for each in facts),
-        cut_off=sum(each.cut_off for each in facts),
-        at_depth=sum(each.at_depth for each in facts),
-        crawl=max((each.crawl for each in facts), default=1),
-    )
+    start = PagesFacts(counts={}, known=0, waiting=0, inflight=0, bytes=0, hosts=0, crawl=0)
+    crawl = max((each.facts.crawl for each in reports), default=1)
+    joined = msgspec.structs.replace(add_up(start, (each.facts for each in reports)), crawl=crawl)
     return report_pages(joined, join_standings(reports, process))
 
 

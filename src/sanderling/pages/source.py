@@ -78,7 +78,7 @@ class PageSource(RobotsSource[PageHost, QueuedUrl]):
         if limit is None:
             return False
         asked = self.counts[End.FETCHED] + self.counts[End.UNCHANGED] - self.sitemaps + inflight
-        return asked + (0 if self.others is None else self.others.elsewhere(BoardField.FETCHED, asked)) >= limit
+        return self.with_others(BoardField.FETCHED, asked) >= limit
 
     def check(self, host: PageHost, queued: QueuedUrl, now: float) -> QueuedUrl | RobotsWork | None:
         """The URL if nothing known forbids it, or robots.txt if that comes first."""

@@ -37,10 +37,15 @@ def open_records(folder: Path) -> RecordSource:
         parts = folders_of(folder)
     except FolderError as error:
         raise RecordsError(str(error)) from None
+    # What one process had kept, before there were parts, is in the folder itself; not all parts need have something.
+    folders = parts if parts == [folder] else [*parts, folder]
     for _, marks, module, name in SYSTEMS:
-        if any(next(parts[0].glob(mark), None) for mark in marks):
+        if any(next(each.glob(mark), None) for each in folders for mark in marks):
             opens: Callable[[Path], RecordSource] = getattr(import_module(module), name)
-            return opens(folder) if parts == [folder] else PartRecords(parts, opens)
+            if parts == [folder]:
+                return opens(folder)
+            before = [folder] if any(next(folder.glob(mark), None) for mark in marks) else []
+            return PartRecords([*parts, *before], opens)
     raise RecordsError(_not_ours(folder))
 
 

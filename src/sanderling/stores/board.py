@@ -21,6 +21,10 @@ class BoardField(IntEnum):
     FETCHED = 3  # pages, of this run and those before
     INFLIGHT = 4  # requests
     COMPLETE = 5  # 1 once it came to its end, and nothing of it is left
+    TAKEN = 6  # items, of those that one process hands out to all
+    REQUESTS = 7  # of a job: requests that were sent, of this run and those before, and those in flight
+    RECORDS = 8  # of a job: records, the same
+    ANSWERED = 9  # of a job: requests that have their end, the same
 
 
 LINE = NUMBER.size * len(BoardField)

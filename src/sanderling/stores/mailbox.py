@@ -95,7 +95,7 @@ class PartInbox:
             if not each.name.startswith(f"{crawl}-"):
                 each.unlink()  # of an earlier crawl, which has come to its end
         there = {each.stem for each in self._files()}
-        self.durable = {name: position for name, position in positions.items() if name in there}
+        self.durable: Mapping[str, int] = {name: position for name, position in positions.items() if name in there}
 
     def read(self, positions: Mapping[str, int]) -> tuple[bytes, dict[str, int]]:
         """Whole lines from `positions` on, and the positions behind them; no lines if nothing is left.
