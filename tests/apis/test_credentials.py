@@ -279,6 +279,19 @@ def test_a_rotated_refresh_token_outlives_the_process(tmp_path: Path) -> None:
     assert run_virtual(live({**ENVIRONMENT, "REFRESH": "another"})) is Code.OK  # one that is configured anew goes first
 
 
+def test_those_who_share_a_refresh_token_exchange_it_one_after_the_other(tmp_path: Path) -> None:
+    """Each has a file handle of its own, as processes have."""
+    world = World()
+
+    async def main() -> list[Answered]:
+        houses = [House(REFRESHING, world, TokenFile(tmp_path / "tokens.json")) for _ in range(4)]
+        return await asyncio.gather(*(house.ask() for house in houses))
+
+    assert codes(run_virtual(main())) == {Code.OK}
+    spent = [dict(parse_qsl((task.body or b"").decode())).get("refresh_token") for task in world.sent]
+    assert [token for token in spent if token] == [f"refresh-{number}" for number in range(4)]
+
+
 @virtual
 async def test_a_refresh_token_rotates_without_a_store() -> None:
     house = House(REFRESHING, World(lifetime=100))

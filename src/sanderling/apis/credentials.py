@@ -7,6 +7,7 @@ holds no permit. A rotated refresh token is on disk before the new token is used
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Container, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -18,9 +19,10 @@ import msgspec
 from sanderling.apis.auth import Auth, FormLogin, Login, OAuth2, reveal
 from sanderling.apis.conditions import Condition, JsonReply, find_value, reply_condition
 from sanderling.apis.html_forms import FormError, fill_form, has_form
-from sanderling.apis.json_paths import is_number, show_value
+from sanderling.apis.json_paths import show_value
 from sanderling.apis.request_parts import drop_param
 from sanderling.apis.secrets import Secrets, secrets_of
+from sanderling.apis.token_replies import cookie_in, error_name, lifetime
 from sanderling.clock import Clock
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
@@ -60,6 +62,9 @@ class Fetches(Protocol):
 
 class TokenStore(Protocol):
     """Keeps the latest refresh token: `stores.token_file.TokenFile`."""
+
+    def held(self, clock: Clock) -> AbstractAsyncContextManager[None]:
+        """Entered by one at a time of all that share the store: whoever exchanges the token."""
 
     def load(self, owner: str) -> str | None:
         """The token that was kept for this owner."""
@@ -237,6 +242,13 @@ class Credentials:
             renewal.exception()  # seen, also where nobody waits any more
 
     async def _obtain(self, fetcher: Fetches, permit: Permit) -> Outcome | None:
+        exchanges = isinstance(self._auth, OAuth2) and bool(self._auth.refresh_token)
+        if self._store is None or not exchanges:
+            return await self._ask_for_token(fetcher, permit)
+        async with self._store.held(self._clock):
+            return await self._ask_for_token(fetcher, permit)
+
+    async def _ask_for_token(self, fetcher: Fetches, permit: Permit) -> Outcome | None:
         task = replace(self._ask(), holder=HOLDER)
         try:
             fetched = await fetcher.fetch(task, permit)
@@ -308,7 +320,7 @@ class Credentials:
         outcome, reply = fetched.outcome, fetched.reply
         denied = not outcome.ok and not outcome.blames_host and outcome.code is not Code.RATE_LIMITED
         if denied and (outcome.final or reply is not None):
-            named = _error_name(JsonReply(reply)) if reply is not None else ""
+            named = error_name(JsonReply(reply)) if reply is not None else ""
             return _deny(task, outcome, f"{outcome.detail or f'HTTP {outcome.status}'}{named}")
         if reply is None or not outcome.ok:
             wait = FAILED_PAUSE if outcome.retry_after is None else outcome.retry_after
@@ -318,20 +330,20 @@ class Credentials:
 
     def _token_of_login(self, auth: Login, task: Task, answer: JsonReply, outcome: Outcome) -> _Token | Outcome:
         kind, _, name = auth.token.partition(".")
-        value = _cookie(answer.reply, name) if kind == "cookie" else find_value(auth.token, answer)
+        value = cookie_in(answer.reply, name) if kind == "cookie" else find_value(auth.token, answer)
         return self._checked(value, auth.token, auth.lasts, task, outcome)
 
     def _token_of_oauth(self, task: Task, answer: JsonReply, outcome: Outcome) -> _Token | Outcome:
         auth = self._auth
         if not isinstance(auth, OAuth2):
             raise TypeError(f"{type(auth).__name__} has no token_url")
-        if (named := _error_name(answer)) and find_value("body.access_token", answer) is None:
+        if (named := error_name(answer)) and find_value("body.access_token", answer) is None:
             return _deny(task, outcome, f"HTTP {answer.reply.status}{named}")
         self._keep(
             auth, find_value("body.refresh_token", answer)
         )  # also if the token is unusable: the old one is spent
         value = find_value("body.access_token", answer)
-        return self._checked(value, "access_token", _lifetime(auth, answer), task, outcome)
+        return self._checked(value, "access_token", lifetime(auth, answer), task, outcome)
 
     def _keep(self, auth: OAuth2, rotated: object) -> None:
         usable = isinstance(rotated, str) and 0 < len(rotated) <= LONGEST_TOKEN and rotated.isprintable()
@@ -369,29 +381,6 @@ def _leads_to(auth: FormLogin, reply: Reply) -> bool:
 
 def _deny(task: Task, outcome: Outcome, why: str, what: str = "token") -> Outcome:
     return Outcome(Code.AUTH_FAILED, outcome.status, f"no {what} from {task.host}: {why}"[:LONGEST_DETAIL])
-
-
-def _error_name(answer: JsonReply) -> str:
-    """The name of an OAuth error, which is one word; its description may repeat our secrets."""
-    name = find_value("error", answer)
-    return f" ({name})" if isinstance(name, str) and len(name) <= 60 and name.replace("_", "").isalpha() else ""
-
-
-def _lifetime(auth: OAuth2, answer: JsonReply) -> float:
-    """Seconds that a token is good for. What cannot be true is ignored."""
-    value = find_value("expires_in", answer)
-    if isinstance(value, str) and value.isdecimal() and len(value) < 12:
-        value = int(value)
-    return float(value) if is_number(value) and 1 <= value <= 366 * 86400 else auth.expires_in
-
-
-def _cookie(reply: Reply, name: str) -> str | None:
-    """The value of a cookie that a reply sets."""
-    for header, value in reply.headers:
-        key, _, rest = value.partition("=")
-        if header.lower() == "set-cookie" and key.strip() == name:
-            return rest.partition(";")[0].strip().strip('"')
-    return None
 
 
 def _owner(auth: OAuth2, given: str) -> str:

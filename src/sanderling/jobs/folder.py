@@ -2,7 +2,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -11,10 +11,12 @@ import msgspec
 
 from sanderling.crawls.archive import FOLDER as WARCS
 from sanderling.crawls.archive import write_index
-from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
+from sanderling.crawls.folder import AppendedRows, LedgerFolder, failed_line, list_failures, plan_of
 from sanderling.crawls.kept import FILE as KEPT
 from sanderling.crawls.kept import Keep, KeptReplies, write_bodies
+from sanderling.crawls.parts import check_one
 from sanderling.fetch.attempts import LeavingOut, Sends
+from sanderling.jobs.aliases import AliasClaim, judge_claims
 from sanderling.jobs.files import FRONTIER, JOB, RECORDS
 from sanderling.jobs.forget import go_on, is_forgotten
 from sanderling.jobs.job import Job
@@ -24,7 +26,7 @@ from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, s
 from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier, Waiting
-from sanderling.stores.frontier_rows import End, RetryUrl
+from sanderling.stores.frontier_rows import UNFETCHED, BodyFile, End, RetryUrl
 from sanderling.stores.rows_file import RowsFile, reaches
 
 FORMAT = 1  # of job.json
@@ -60,16 +62,22 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         )  # requests that have an end in this run by that, and were not asked for
         self._forgotten = ForgottenUrls(Forgotten.of(path))
         self.arguments = plan_of(ledger.meta, path / FRONTIER, JobPlan).arguments
-        watermark = ledger.meta.watermark
-        if not reaches(path / RECORDS, watermark):
-            size = (path / RECORDS).stat().st_size if (path / RECORDS).exists() else 0
-            raise FolderError(
-                f"{path / RECORDS} has {size} bytes, expected {watermark} that end with a line: it was cut short"
-                " or changed. Restore it from a copy, or begin anew in another folder."
-            )
-        self.rows = RowsFile(path / RECORDS, watermark)
+        self.rows = self._open_rows()
         if keep is not None or ledger.meta.kept:
             self.kept = self._open_kept()
+
+    def _open_rows(self) -> AppendedRows:
+        path, watermark = self.path / RECORDS, self.ledger.meta.watermark
+        if not reaches(path, watermark):
+            size = path.stat().st_size if path.exists() else 0
+            raise FolderError(
+                f"{path} has {size} bytes, expected {watermark} that end with a line: it was cut short"
+                " or changed. Restore it from a copy, or begin anew in another folder."
+            )
+        return RowsFile(path, watermark)
+
+    def _keep_bodies(self, bodies: Sequence[BodyFile]) -> None:
+        write_bodies(self.path, bodies)
 
     def _open_kept(self) -> KeptReplies:
         self.ledger.note(kept=self.ledger.meta.kept)  # which ledgers of earlier releases do not have
@@ -107,6 +115,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
             return ledger
 
         with plainly(path):
+            check_one(path)
             check_empty(path, FRONTIER)
             path.mkdir(parents=True, exist_ok=True)
             return cls.hold(path, open_ledger, job, keep)
@@ -114,36 +123,44 @@ class JobFolder(LedgerFolder[RequestFrontier]):
     def write(
         self,
         ended: Sequence[EndedRequest],
-        found: Sequence[FoundRequest],
+        found: Sequence[FoundRequest | AliasClaim],
         again: Sequence[RetryUrl],
         requests: int | None,
     ) -> Waiting:
         """Write screenshots and records, then the ledger with their number and checksum."""
+        claims = [each for each in found if isinstance(each, AliasClaim)]
+        requested = [each for each in found if not isinstance(each, AliasClaim)]
+        judged = judge_claims(self.ledger, claims)
         if self._forgotten:
-            found, ended = (
-                self._without_forgotten(found),
+            requested, ended = (
+                self._without_forgotten(requested),
                 [msgspec.structs.replace(each, found=tuple(self._without_forgotten(each.found))) for each in ended],
             )
-        ended = self._once(ended)
-        write_bodies(self.path, [each.body for each in ended if each.body is not None])
+        ended = self._once(ended, {each.key for each in judged.claimed})
+        self._keep_bodies([each.body for each in ended if each.body is not None])
         meta = self.ledger.meta
         records, checksum = [record for each in ended for record in each.records], meta.checksum
         for piece in chain.from_iterable((record, b"\n") for record in records):
             checksum = zlib.crc32(piece, checksum)
         sent = meta.requests if requests is None else requests
         progress = JobProgress(self.rows.append(records), meta.records + len(records), checksum, sent)
-        return self.ledger.commit_requests(ended, found, progress, again)
+        new = self.ledger.commit_requests(ended, requested, progress, again, judged.claimed)
+        self.more[End.MOVED] += len(judged.claimed)
+        if self.others is not None:
+            for part, verdict in judged.verdicts:
+                self.others.tell(part, verdict)
+        return new
 
-    def _once(self, ended: Sequence[EndedRequest]) -> list[EndedRequest]:
+    def _once(self, ended: Sequence[EndedRequest], taken: set[bytes]) -> list[EndedRequest]:
         """Of a page that is known by the address that a redirect led to, nothing is kept a second time."""
-        found, taken = [], set[bytes]()
+        found = []
         for each in ended:
             end = None if each.alias is None else self.ledger.end_by_key(each.alias)
             if each.alias is None or (end is None and each.alias.key not in taken):
                 taken |= set() if each.alias is None else {each.alias.key}
                 self.more[End.MOVED] += each.alias is not None
                 found.append(each)
-            elif end in (End.FAILED, End.LEFT_OUT, End.REFUSED):
+            elif end in UNFETCHED:
                 found.append(msgspec.structs.replace(each, alias=None))
             else:
                 self.twice += len(each.records)
@@ -157,17 +174,22 @@ class JobFolder(LedgerFolder[RequestFrontier]):
             return http
         return LeavingOut(http, lambda task: "it was forgotten" if is_forgotten(self._forgotten, task.url) else "")
 
-    def _without_forgotten(self, found: Sequence[FoundRequest]) -> list[FoundRequest]:
+    def _without_forgotten(self, found: Iterable[FoundRequest]) -> list[FoundRequest]:
         return [each for each in found if not is_forgotten(self._forgotten, each.url)]
 
     # By position, since that is how a thread is handed its work.
     def finish(self, wall: float, complete: bool) -> None:  # noqa: FBT001
         """End the run: list what failed, and if all is decided call the job finished."""
         with plainly(self.path):
-            self.list_failures(failed_line(each, read=reader) for each, reader in self.ledger.failed_requests())
             if self.kept is not None and self.kept.has_archive:
                 write_index(self.path, 1, self.path / KEPT, self.kept.length)
-            self.ledger.note(closed=True, finished=complete, ended=wall)
+            finish_ledger(self.path, self.ledger, wall, complete=complete)
+
+
+def finish_ledger(path: Path, ledger: RequestFrontier, wall: float, *, complete: bool) -> None:
+    """List what failed, and note that the run has ended."""
+    list_failures(path, (failed_line(each, read=reader) for each, reader in ledger.failed_requests()))
+    ledger.note(closed=True, finished=complete, ended=wall)
 
 
 def _make(path: Path, plan: JobPlan, wall: float) -> None:

@@ -15,9 +15,13 @@ import msgspec
 
 from sanderling.crawls.archive import FOLDER as WARCS
 from sanderling.crawls.archive_forget import CaptureRemoval, cut_archive, sweep
+from sanderling.crawls.exchange import INBOX
 from sanderling.crawls.folder import FAILED
 from sanderling.crawls.kept import FILE as KEPT
+from sanderling.crawls.part_forget import add_removed, forget_in_parts
+from sanderling.crawls.parts import folders_of
 from sanderling.ids import HostError, host_of
+from sanderling.jobs.aliases import url_in
 from sanderling.jobs.files import FRONTIER, NEXT, RECORDS
 from sanderling.jobs.watchdog import FILE as STUCK
 from sanderling.pages.forget import ForgottenUrls, MeantUrls, rewrite_failures, wishes
@@ -27,6 +31,7 @@ from sanderling.stores.forgotten import Forgotten
 from sanderling.stores.frontier_requests import RequestFrontier, WrittenBytes
 from sanderling.stores.frontier_rows import SCREENSHOTS
 from sanderling.stores.host_traces import remove_traces
+from sanderling.stores.mailbox import blank_lines
 from sanderling.stores.rows_file import reaches, read_rows
 
 PIECE = 1 << 20  # bytes that are read at a time
@@ -77,11 +82,17 @@ def _normal(url: str) -> str:
 
 def begin(folder: Path, lines: Sequence[str], exports: Sequence[str]) -> None:
     """Decide to forget what these lines mean. Raises FolderError, UrlError."""
-    wanted = wishes(lines)
+    parts, wanted = folders_of(folder), wishes(lines)
+    if parts != [folder]:
+        for part in parts:
+            with closing(RequestFrontier(part / FRONTIER, ())) as ledger:
+                check_whole(part, ledger)
+        Forgotten.of(folder).begin(wanted, lines, exports)
+        return
     with _held(folder):
         if not Forgotten.of(folder).says.removing:
             with closing(RequestFrontier(folder / FRONTIER, ())) as ledger:
-                _check_whole(folder, ledger)
+                check_whole(folder, ledger)
         Forgotten.of(folder).begin(wanted, lines, exports)
 
 
@@ -96,7 +107,7 @@ def _held(folder: Path) -> Iterator[None]:
             lock.release()
 
 
-def _check_whole(folder: Path, ledger: RequestFrontier) -> None:
+def check_whole(folder: Path, ledger: RequestFrontier) -> None:
     """Raise FolderError where it is not known of all records which request they came of."""
     if not reaches(folder / RECORDS, ledger.meta.watermark):
         raise FolderError(f"{folder / RECORDS} lacks records. Restore it from a copy.")
@@ -109,13 +120,16 @@ def _check_whole(folder: Path, ledger: RequestFrontier) -> None:
 
 def survey(folder: Path, lines: Sequence[str]) -> JobRemoved:
     """How much there is to be removed, with what was cut short. Changes no record. Raises FolderError, UrlError."""
+    parts = folders_of(folder)
+    if parts != [folder]:
+        return add_removed(survey(part, lines) for part in parts)
     meant = _Meant((*Forgotten.of(folder).says.removing, *lines))
     with _held(folder):
         with closing(RequestFrontier(folder / FRONTIER, ())) as ledger:
-            _check_whole(folder, ledger)
+            check_whole(folder, ledger)
             pieces = [each for each in ledger.written() if meant(each.url)]
             requests = sum(bool(meant(url)) for url in ledger.urls())
-        records = sum(piece.count(b"\n") for piece in _read(folder / RECORDS, pieces))
+        records = sum(piece.count(b"\n") for piece in read_pieces(folder / RECORDS, pieces))
         gone = [row for row in _kept(folder) if meant(row.url)]
         stay = {row.body_path for row in _kept(folder) if not meant(row.url)}
         files = {row.body_path for row in gone} - stay - {None}
@@ -124,6 +138,12 @@ def survey(folder: Path, lines: Sequence[str]) -> JobRemoved:
 
 def finish(folder: Path, say: Say = lambda _: None) -> JobRemoved:
     """Remove what is to be removed; what of it was left. Raises FolderError."""
+    parts = folders_of(folder)
+    if parts != [folder]:
+        removed = forget_in_parts(
+            folder, parts, lambda part, lines: begin(part, lines, ()), lambda part: finish(part, say)
+        )
+        return removed or JobRemoved()
     with _held(folder):
         return go_on(folder, say)
 
@@ -140,11 +160,12 @@ def go_on(folder: Path, say: Say = lambda _: None) -> JobRemoved:
         captures = _forget_kept(folder, ledger, meant)
         say("records")
         records, requests = _forget_records(folder, ledger, meant)
-        known = set(ledger.known_ids(_numbers(folder)))
+        known = set(ledger.known_ids(screenshots(folder)))
     say("files that no row speaks of")
     files = _remove_files(folder, known)
     rewrite_failures(folder / FAILED, meant)
     (folder / STUCK).unlink(missing_ok=True)
+    blank_lines(folder / INBOX, lambda line: meant(url_in(line)))
     remove_traces(folder, meant.host)
     forgotten.removed()
     return JobRemoved(records, requests, files, captures)
@@ -166,7 +187,7 @@ def _forget_records(folder: Path, ledger: RequestFrontier, meant: _Meant) -> tup
     """How many records and requests were removed."""
     before = ledger.meta.records
     kept = (each for each in ledger.written() if not meant(each.url))
-    write_new(folder / NEXT, _read(folder / RECORDS, kept))
+    write_new(folder / NEXT, read_pieces(folder / RECORDS, kept))
     sync_folder(folder)
     path = folder / NEXT
     records, size = _count(path), path.stat().st_size
@@ -199,13 +220,13 @@ def _remove_files(folder: Path, known: set[int]) -> int:
     """Remove the answers that no row speaks of, and the screenshots of requests that are not known; how many."""
     spoken = {folder / row.body_path for row in _kept(folder) if row.body_path is not None}
     gone = set((folder / "bodies").glob("[0-9a-f][0-9a-f]/[0-9a-f]*")) - spoken
-    gone |= {path for number, path in _numbers(folder).items() if number not in known}
+    gone |= {path for number, path in screenshots(folder).items() if number not in known}
     for path in gone:
         path.unlink()
     return len(gone)
 
 
-def _numbers(folder: Path) -> dict[int, Path]:
+def screenshots(folder: Path) -> dict[int, Path]:
     """The screenshots, by the ids of their requests."""
     return {int(path.stem): path for path in (folder / SCREENSHOTS).glob("*.png") if path.stem.isdigit()}
 
@@ -234,7 +255,7 @@ def _count(path: Path) -> int:
     return sum(piece.count(b"\n") for piece in _pieces(path))
 
 
-def _read(path: Path, pieces: Iterable[WrittenBytes]) -> Iterator[bytes]:
+def read_pieces(path: Path, pieces: Iterable[WrittenBytes]) -> Iterator[bytes]:
     """These bytes of the records."""
     if not path.exists():
         return

@@ -11,6 +11,7 @@ from sanderling.engine.ports import Settled
 from sanderling.fetch.attempts import Fetched, Fetcher, Read, Sends
 from sanderling.fetch.guard import Refused
 from sanderling.fetch.render import RenderedPage, RenderError
+from sanderling.jobs.aliases import AliasClaims
 from sanderling.jobs.calls import Mistake
 from sanderling.jobs.functions import Collected, JobFunctions
 from sanderling.jobs.page import PageRender
@@ -24,12 +25,13 @@ from sanderling.pages.extract import extract
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.rendering import PageRendering, needs_scripts
-from sanderling.stores.frontier_requests import QueuedRequest, SpoiledRecords
+from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest, SpoiledRecords
 from sanderling.stores.frontier_rows import SCREENSHOTS, BodyFile, End
 from sanderling.task import Blame, Reply, Task
 
 # What a reply is understood as: what a reader made of it, why not, or rules of robots.txt.
 Result = Understood | Outcome | End | RobotsAnswer
+UNCLAIMED = Outcome(Code.CANCELLED, detail="stopped before it was known who keeps the page")
 
 
 class ScopedSender:
@@ -79,6 +81,7 @@ class JobHandler:
         stop: Callable[[], None],
     ) -> None:
         self.rendering: PageRendering | None = None
+        self.claims: AliasClaims | None = None  # where the job has parts
         self._permissions = within.permissions
         self._strays = within.strays
         self._stop = stop  # called where nothing can be asked: a token was denied
@@ -182,7 +185,25 @@ class JobHandler:
         made, size = await self._render(work, fetched.reply), len(fetched.reply.body)
         if isinstance(made, Outcome):
             return Settled(made, size=size, flawed=True)
-        return Settled(fetched.outcome, await self._understand(key, work, request, stored, made), size=size)
+        result = await self._understand(key, work, request, stored, made)
+        if isinstance(result, Understood) and result.alias is not None and self.claims is not None:
+            claimed = await self._claim(work, result, result.alias, self.claims)
+            if claimed is None:
+                return Settled(UNCLAIMED, size=size)
+            result = claimed
+        return Settled(fetched.outcome, result, size=size)
+
+    @staticmethod
+    async def _claim(
+        work: QueuedRequest, read: Understood, alias: FoundRequest, claims: AliasClaims
+    ) -> Understood | None:
+        """What of a page is kept that a redirect led to, where another part may have it; None if nobody says."""
+        if claims.owns(alias.host):
+            return read  # the ledger says
+        granted = await claims.ask(alias, work.id)
+        if granted is None:
+            return None
+        return read._replace(alias=None) if granted else Understood((), (), read.body)
 
     async def _render(self, work: QueuedRequest, reply: Reply) -> Reply | RenderedPage | Outcome:
         """What a browser makes of the page, if its function wants that; or why nothing."""

@@ -1,19 +1,23 @@
 """What a job does, as the one report."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
-from sanderling.engine.host_report import EngineStanding, backlog_host, standing_of
+from sanderling.engine.host_report import EngineStanding, backlog_host, join_standings, standing_of
+from sanderling.jobs.job import Job
 from sanderling.jobs.run import JobRun
 from sanderling.jobs.source import reaches
 from sanderling.observe.metric import counter, gauge
 from sanderling.observe.report import (
+    Process,
     Progress,
     Report,
     Severity,
     Trouble,
     WorkCounts,
+    add_up,
     bound_troubles,
     largest,
     paced_by,
@@ -53,8 +57,7 @@ def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = 
     """Report a run after so many seconds; `top` hosts at most, those asked most first."""
     decided = {end.name.lower(): run.counts[end] for end in (End.FETCHED, End.FAILED, End.LEFT_OUT, End.REFUSED)}
     source, job = run.source, run.job
-    limits = {"max_requests": run.requests, "max_records": run.records, "max_answers": source.answered}
-    spent = tuple(name for name, number in limits.items() if reaches(number, getattr(job, name)))
+    spent = spent_limits(job, run.requests, run.records, source.answered)
     facts = JobFacts(
         name=job.name,
         counts=decided,
@@ -73,6 +76,34 @@ def report_run(run: JobRun, seconds: float, top: int = 1000, *, running: bool = 
     )
     hosts = partial(backlog_host, source.hosts)
     return report_job(facts, standing_of(run.engine, run.limiter, seconds, hosts, top=top, running=running))
+
+
+def spent_limits(job: Job, requests: int, records: int, answered: int = 0) -> tuple[str, ...]:
+    """The limits of the job that are reached."""
+    limits = {"max_requests": requests, "max_records": records, "max_answers": answered}
+    return tuple(name for name, number in limits.items() if reaches(number, getattr(job, name)))
+
+
+def join_jobs(job: Job, reports: Sequence[Report[JobFacts]], process: Process) -> Report[JobFacts]:
+    """Make the report of a job from those of its parts."""
+    start = JobFacts(
+        name=job.name,
+        counts={},
+        requests=0,
+        records=0,
+        known=0,
+        waiting=0,
+        inflight=0,
+        bytes=0,
+        hosts=0,
+        gone={},
+        over_budget=False,
+    )
+    joined = add_up(start, (each.facts for each in reports))
+    answered = joined.counts.get("fetched", 0) + joined.counts.get("failed", 0)
+    spent = spent_limits(job, joined.requests, joined.records, answered)
+    joined = msgspec.structs.replace(joined, spent=spent, over_budget=bool(spent), gone=largest(joined.gone))
+    return report_job(joined, join_standings(reports, process))
 
 
 def report_job(facts: JobFacts, at: EngineStanding) -> Report[JobFacts]:

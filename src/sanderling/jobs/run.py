@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.apis.credentials import Credentials
@@ -21,6 +22,7 @@ from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.cache import CachingFetcher
 from sanderling.fetch.transport import Transport
 from sanderling.ids import host_of
+from sanderling.jobs.aliases import AliasClaim, AliasClaims, AliasVerdict
 from sanderling.jobs.calls import CallWatch, Mistake, Unwatched, UserFunction
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.functions import JobFunctions
@@ -30,7 +32,7 @@ from sanderling.jobs.job import Job, JobError, JobStartError
 from sanderling.jobs.request import LONGEST_URL, Request
 from sanderling.jobs.rules import JobRules
 from sanderling.jobs.source import JobBudget, JobScope, JobSource, ended
-from sanderling.jobs.watchdog import read_stuck, write_stuck
+from sanderling.jobs.watchdog import Stuck, read_stuck, write_stuck
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.hosts import RobotsWork
@@ -75,7 +77,9 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self.functions = JobFunctions(job, folder.arguments, self._credentials, self._watch, scope)
         session = CrawlSession(folder.path, transport.hosts, clock)
         sink = LedgerSink(folder, executor, session=session)
-        writer: LedgerWriter = Writer(sink, lambda: Checkpoint(self._budget.requests, folder.positions), clock)
+        writer: LedgerWriter = Writer(
+            sink, lambda: Checkpoint(self._budget.requests, folder.positions), clock, rules.writing
+        )
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
         if obeys:
             rules = replace(rules, longest_pace=max(rules.longest_pace, LONGEST_DELAY))
@@ -106,6 +110,9 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
             source, handler, writer, limiter, clock, rules
         )
         super().__init__(folder, source, engine, loader, limiter, executor)
+        self._claims = handler.claims = None
+        if folder.others is not None:
+            self._claims = handler.claims = AliasClaims(folder.others, executor, self._is_ending)
 
     async def run(self) -> bool:
         """Ask until nothing waits, the budget is spent, or it was stopped; whether all is decided.
@@ -114,7 +121,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         """
         ledger = self.folder.ledger
         self._heed_stuck()
-        if not ledger.meta.begun:
+        if not ledger.meta.begun and self.folder.is_first:
             await self._begin()
         if self.counts[End.LEFT_OUT]:  # the scope may be another
             self.source.counts[End.LEFT_OUT] -= ledger.reopen_at(self._scope)
@@ -128,6 +135,16 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
             raise JobError(f"auth of {self.job.name}: {why}. Nothing is lost: put the secret right and run again.")
         return not self.source.waiting
 
+    def accept(self, found: FoundRequest | AliasClaim | AliasVerdict) -> None:
+        """Another part has found a request of ours, or asks or tells who keeps a page."""
+        if not isinstance(found, AliasVerdict):
+            super().accept(found)
+        elif self._claims is not None:
+            self._claims.hear(found)
+
+    def _is_ending(self) -> bool:
+        return self.engine.stopped or self.source.enough(0)
+
     def _heed_stuck(self) -> None:
         """What held the event loop in an earlier run is asked for last; what did so twice has failed."""
         stuck = read_stuck(self.folder.path)
@@ -137,27 +154,29 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
             write_stuck(self.folder.path, stuck)
             raise JobError(f"start of {self.job.name}: {start.reason}")
         for key, found in list(stuck.items()):
-            queued = self.folder.ledger.waiting_request(int(key.partition(" ")[0]))
-            if queued is not None and not found.ends:
-                self.folder.ledger.put_last(queued)
-                continue
+            queued = queued_by(self.folder, key)
             if queued is not None:
-                outcome = Outcome(Code.PARSE_ERROR, detail=found.reason)
-                self.folder.commit([ended(queued, outcome, End.FAILED, requests=found.times)], [])
-                self.source.counts[End.FAILED] += 1
-            del stuck[key]
+                self.source.counts[End.FAILED] += heed_stuck(self.folder, queued, found)
+            if queued is None or found.ends:
+                del stuck[key]
         write_stuck(self.folder.path, stuck)
 
     async def _begin(self) -> None:
-        """Put all that the job starts with into the frontier. Killed in between, it is done once more."""
+        """Put all that the job starts with into the frontiers. Killed in between, it is done once more."""
         found: list[FoundRequest] = []
+        broken: list[Exception] = []  # what went wrong with the folder, which is no mistake of the job's
 
         def take(given: object) -> None:
             found.extend(self._first(given))
             if len(found) >= BATCH:
-                self.folder.commit([], found)
+                self._watch.end()  # a long list is no call that hangs, and a disk or a server that is slow is none
+                try:
+                    self.folder.commit([], found)
+                except Exception as error:
+                    broken.append(error)
+                    raise
                 found.clear()
-                self._watch.begin(START)  # a long list is no call that hangs
+                self._watch.begin(START)
 
         try:
             if callable(self.job.start):
@@ -166,9 +185,11 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
                 for given in started_with(self.job):
                     take(given)
         except Mistake as mistake:
+            if broken:
+                raise broken[0] from None
             raise JobStartError(self.functions.mask(f"start of {self.job.name}: {mistake}")) from None
-        self.folder.commit([], found)
-        self.folder.ledger.note(begun=True)
+        await self._executor(self.folder.commit, [], found)
+        await self._executor(partial(self.folder.ledger.note, begun=True))
 
     def _first(self, given: object) -> list[FoundRequest]:
         if isinstance(given, str):
@@ -196,6 +217,21 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         return self._budget.kept
 
 
+def queued_by(folder: JobFolder, key: str) -> QueuedRequest | None:
+    """The request that the watchdog knows by this key, if it waits."""
+    return folder.ledger.waiting_request(int(key.partition(" ")[0]))
+
+
+def heed_stuck(folder: JobFolder, queued: QueuedRequest, stuck: Stuck) -> bool:
+    """Have a request that held the event loop asked for last; one that did so twice has failed. Whether it has."""
+    if not stuck.ends:
+        folder.ledger.put_last(queued)
+        return False
+    outcome = Outcome(Code.PARSE_ERROR, detail=stuck.reason)
+    folder.commit([ended(queued, outcome, End.FAILED, requests=stuck.times)], [])
+    return True
+
+
 def make_credentials(
     job: Job, folder: JobFolder, hosts: frozenset[str], clock: Clock, memory: Memory
 ) -> Credentials | None:
@@ -203,7 +239,7 @@ def make_credentials(
     if job.auth is None:
         return None
     try:
-        return Credentials(job.auth, hosts, clock, TokenFile(folder.path / TOKENS), memory)
+        return Credentials(job.auth, hosts, clock, TokenFile(folder.root / TOKENS), memory)
     except ValueError as error:
         raise JobError(f"auth of {job.name}: {error}") from None
 

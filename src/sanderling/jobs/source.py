@@ -17,6 +17,7 @@ from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Permissions, RobotsAnswer
 from sanderling.pages.robots_source import RobotsSource
 from sanderling.pages.urls import CrawlScope
+from sanderling.stores.board import BoardField
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest, SpoiledRecords
 from sanderling.stores.frontier_rows import BodyFile, End
 
@@ -50,11 +51,6 @@ class JobBudget:
     requests: int = 0  # that were sent
     records: int = 0
     twice: Callable[[], int] = lambda: 0  # of these, records that were there already
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many records as were wanted."""
-        return reaches(self.kept, self.job.max_records)
 
     @property
     def kept(self) -> int:
@@ -93,8 +89,20 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
     def enough(self, inflight: int) -> bool:
         """Whether the budget is spent, once those in flight are answered."""
         job = self.budget.job
-        asked, answered = self.budget.requests + inflight, self.answered + inflight
-        return self.budget.is_full or reaches(asked, job.max_requests) or reaches(answered, job.max_answers)
+        return (
+            self._is_full
+            or self._reaches(BoardField.REQUESTS, self.budget.requests + inflight, job.max_requests)
+            or self._reaches(BoardField.ANSWERED, self.answered + inflight, job.max_answers)
+        )
+
+    def _reaches(self, field: BoardField, own: int, most: int | None) -> bool:
+        """Whether all parts together have as many as may be, if there is a limit."""
+        return most is not None and self.with_others(field, own) >= most
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether there are as many records as were wanted."""
+        return self._reaches(BoardField.RECORDS, self.budget.kept, self.budget.job.max_records)
 
     @property
     def answered(self) -> int:
@@ -134,7 +142,7 @@ class JobSource(RobotsSource[JobHost, QueuedRequest]):
             self.end(host, work, outcome, end, requests=host.failures(work.key) + 1)
 
     def _keep(self, host: JobHost, work: QueuedRequest, outcome: Outcome, read: Understood, size: int) -> None:
-        if self.budget.is_full:  # since it was sent: it is asked for again by a run that may have more
+        if self._is_full:  # since it was sent: it is asked for again by a run that may have more
             host.put_back(work)
             return
         self.bytes += size

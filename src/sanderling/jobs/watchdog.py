@@ -61,6 +61,9 @@ class Stuck(msgspec.Struct, frozen=True):
         return f"held the event loop for {duration(self.seconds)}, {self.times} times, last at {self.where}"
 
 
+TellStuck = Callable[[str, Path, Stuck], object]  # by the key of the item and the folder that it is of
+
+
 class _File(msgspec.Struct, frozen=True):
     version: int
     items: dict[str, Stuck]
@@ -92,19 +95,33 @@ def write_stuck(folder: Path, items: dict[str, Stuck]) -> None:
         sync_folder(folder)
 
 
+class _Call:
+    """A call that is under way; each is another object, so that one is told from the next."""
+
+    __slots__ = ("folder", "key")
+
+    def __init__(self, key: str, folder: Path) -> None:
+        self.key = key
+        self.folder = folder
+
+
 class Watchdog:
     """Watches the calls of one event loop: `with Watchdog(folder) as dog: dog.begin(key); call(); dog.end()`.
 
     Enter it in the thread of the loop. Calls do not nest; of a coroutine, each step is a call.
     """
 
-    def __init__(self, folder: Path, longest: float = LONGEST, clock: Clock | None = None) -> None:
+    def __init__(
+        self, folder: Path, longest: float = LONGEST, clock: Clock | None = None, tell: TellStuck | None = None
+    ) -> None:
+        """Who else must know is told by `tell`, in a thread of its own, which has as long as a call may take."""
         if not longest > 0:
             raise ValueError(f"longest is {longest}, expected seconds above 0")
         self._folder = folder
         self._longest = longest
         self._clock = clock or SystemClock()
-        self._call: list[str] | None = None  # a new list for each call, so that one is told from the next
+        self._tell = tell
+        self._call: _Call | None = None
         self._over = threading.Event()
         self._loop = 0
         self._thread: threading.Thread | None = None
@@ -129,9 +146,9 @@ class Watchdog:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
             self._restore()
 
-    def begin(self, key: str) -> None:
-        """A call for the item begins."""
-        self._call = [key]
+    def begin(self, key: str, folder: Path | None = None) -> None:
+        """A call for the item begins; one of another folder than ours is recorded there."""
+        self._call = _Call(key, folder or self._folder)
 
     def end(self) -> None:
         """The call has returned."""
@@ -149,37 +166,60 @@ class Watchdog:
             seen = call
             if call is not None and ticks >= TICKS and call is self._call:
                 frame = sys._current_frames().get(self._loop)  # noqa: SLF001 - the documented way
-                ticks = 0 if _is_debugged(frame) else self._end_process(call[0], frame)
+                ticks = 0 if _is_debugged(frame) else self._end_process(call, frame)
 
     def _starved(self, _number: int, frame: FrameType | None) -> None:
         """For `longest` seconds of CPU time nothing else could run: one call holds the interpreter's lock."""
         call = self._call
         if call is not None and not _is_debugged(frame):
-            self._end_process(call[0], frame)
+            self._end_process(call, frame)
 
-    def _end_process(self, key: str, frame: FrameType | None) -> NoReturn:
+    def _end_process(self, call: "_Call", frame: FrameType | None) -> NoReturn:
         """Write down what is stuck, say so, and end. Locks may be held by the call that is stuck, so none is taken."""
         try:
-            words = self._record(key, frame)
+            words = self._record(call.key, call.folder, frame)
         except FolderError as error:
-            words = f"{key} has held the event loop for {duration(self._longest)}, which cannot be recorded: {error}"
+            words = (
+                f"{call.key} has held the event loop for {duration(self._longest)}, which cannot be recorded: {error}"
+            )
         try:
             os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + f"sanderling: {printable(words)}\n".encode())
         finally:  # even where nobody reads it
             os._exit(STUCK)
 
-    def _record(self, key: str, frame: FrameType | None) -> str:
+    def _record(self, key: str, folder: Path, frame: FrameType | None) -> str:
         stack = traceback.extract_stack(frame)[-DEEPEST:] if frame is not None else []
         lines = tuple(f"{each.filename}:{each.lineno} in {each.name}" for each in stack)
         own = [line for line in lines if not line.startswith(ELSEWHERE)]
         where = (own or lines or ("an unknown place",))[-1]
-        items = read_stuck(self._folder)
+        items = read_stuck(folder)
         times = items[key].times + 1 if key in items else 1
         stuck = Stuck(times, self._clock.wall(), self._longest, where, lines)
-        write_stuck(self._folder, items | {key: stuck})
+        write_stuck(folder, items | {key: stuck})
+        if self._tell is not None:
+            # A lock that the stuck call may hold is waited for by a thread that nobody waits for any longer.
+            told = threading.Thread(target=self._tell, args=(key, folder, stuck), daemon=True)
+            told.start()
+            told.join(self._longest)
         onward = "ends this item with that reason" if stuck.ends else "takes this item last"
         held = f"{key} has held the event loop for {duration(self._longest)} at {where}"
-        return f"{held}. The process ends with code {STUCK}; the next start {onward} ({self._folder / FILE})."
+        return f"{held}. The process ends with code {STUCK}; the next start {onward} ({folder / FILE})."
+
+
+class FolderWatch:
+    """Watches the calls of one folder of several that share an event loop, and its watchdog."""
+
+    def __init__(self, dog: Watchdog, folder: Path) -> None:
+        self._dog = dog
+        self._folder = folder
+
+    def begin(self, key: str) -> None:
+        """A call for the item begins."""
+        self._dog.begin(key, self._folder)
+
+    def end(self) -> None:
+        """The call has returned."""
+        self._dog.end()
 
 
 def _is_debugged(frame: FrameType | None) -> bool:

@@ -1,13 +1,13 @@
 """`sanderling run`: run a job from a file, or go on with it."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -18,10 +18,12 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.config.file import hosts_in_force
 from sanderling.cli.flags import Patient
+from sanderling.cli.fleet.flags import ALONE, FleetFlags
 from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.options import BOUNDED, Bounded, Options
+from sanderling.cli.processes import ProcessCount, how_many, is_in_parts, own_parts
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
@@ -48,6 +50,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.words import printable
 
+KNOWN = (FolderError, JobError, LoginError, RenderError)  # what ends a run and is said in words
 UNFINISHED = 3  # the exit code if requests still wait: for hosts that do not answer, or for readers that are gone
 UNPACED = 100_000.0  # pages a second of a host, where nothing is sent
 SHOWN = 100  # hosts that a screen chooses from, four times a second
@@ -73,6 +76,11 @@ class JobNetwork(Patient):
     def most_of(self, job: Job) -> float:
         """Requests a second to each host of a job at most; by default what it says."""
         return self.most(job.rps or RPS)
+
+    def rules(self, job: Job) -> JobRules:
+        """The rules that go with the job and the flags."""
+        per_host = connections_for(self.most_of(job))
+        return JobRules(per_host=per_host, patience=self.patience, hosts=hosts_in_force.get() or {})
 
     def transport(self, job: Job) -> Transport[Http]:
         """The client and the limiter that go with the job and the flags. Raises CommandError."""
@@ -116,6 +124,23 @@ class JobNetwork(Patient):
 USUAL = JobNetwork()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFlags:
+    """What a run does, beside asking."""
+
+    retry: Annotated[bool, Parameter(negative=())] = False
+    """Ask again for what failed, too."""
+
+    keep: Keep | None = None
+    """Keep answers as they came, too: html in files of bodies/, warc in archives of warc/."""
+
+    processes: ProcessCount = "1"
+
+
+ONCE = JobFlags()
+
+
 def run(  # noqa: PLR0913 - a flag each
     file: Annotated[str, Parameter(help="The file of the job, as in posts.py; posts.py:NAME if it has several.")],
     /,
@@ -137,42 +162,117 @@ def run(  # noqa: PLR0913 - a flag each
             help="Show so many records, or those of so many pages, and keep nothing; no --out.",
         ),
     ] = None,
-    retry: Annotated[bool, Parameter(negative=(), help="Ask again for what failed, too.")] = False,
-    keep: Annotated[
-        Keep | None,
-        Parameter(help="Keep answers as they came, too: html in files of bodies/, warc in archives of warc/."),
-    ] = None,
+    sharing: FleetFlags = ALONE,
     json: SummaryAsJson = False,
+    flags: JobFlags = ONCE,
     asking: JobNetwork = USUAL,
     options: Bounded = BOUNDED,
 ) -> None:
     """Run the job of a file into a folder, or go on with it there."""
     job = load_job(file)
     given = read_arguments(job, set)
+    sharing.check()
     if try_ is not None:
+        _check_sample(flags, sharing)
         from sanderling.cli.jobs.sample import show_sample  # noqa: PLC0415 - most runs do not need it
 
         show_sample(job, given, try_, asking, options, as_json=json, out=out)
         return
     if out is None:
         raise CommandError(f"no folder is given; expected --out DIR, as in: {again('run', file, '--out', job.name)}", 2)
-    if keep is not None and asking.from_ is not None:
+    if flags.keep is not None and asking.from_ is not None:
         raise CommandError("--from reads what is kept already, so there is nothing to --keep; expected one of them", 2)
-    flags = [each for pair in set for each in ("--set", pair)] + ([] if keep is None else ["--keep", keep])
-    transport = asking.transport(job)
-    with open_folder(out, job, given, keep) as folder:
-        if retry:
+    command = JobCommand(
+        file=file,
+        out=out,
+        job=job,
+        given=given,
+        flags=flags,
+        as_json=json,
+        asking=asking,
+        options=options,
+        sharing=sharing,
+    )
+    if sharing.fleet:
+        from sanderling.cli.jobs.fleet import run_worker_of  # noqa: PLC0415 - most jobs need none
+
+        run_worker_of(command)
+    else:
+        _run_here(command)
+
+
+def _check_sample(flags: JobFlags, sharing: FleetFlags) -> None:
+    if how_many(flags.processes) > 1:
+        raise CommandError("--try asks for a few pages, by one process; expected it without --processes", 2)
+    if sharing.fleet:
+        raise CommandError("--try asks for a few pages, and shares nothing; expected it without --fleet", 2)
+
+
+def _run_here(command: "JobCommand") -> None:
+    with printing_aside(as_json=command.as_json):
+        if how_many(command.flags.processes) > 1 or is_in_parts(command.out):
+            from sanderling.cli.jobs.parts import run_in_parts  # noqa: PLC0415 - most jobs need none
+
+            ended = run_in_parts(command)
+        else:
+            ended = _run_alone(command)
+    if ended is not None:
+        ended.screen.end(words(ended.summary), ended.summary.as_json())
+        exit_with(ended.summary, stopped=ended.stopped)
+
+
+def printing_aside(*, as_json: bool) -> AbstractContextManager[object]:
+    """While it is open, what functions of the job print is not part of the summary for machines."""
+    return redirect_stdout(sys.stderr) if as_json or own_parts() else nullcontext()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCommand:
+    """A run of a job, as the command line says it."""
+
+    file: str
+    out: Path
+    job: Job
+    given: Mapping[str, str]
+    flags: JobFlags
+    as_json: bool
+    asking: JobNetwork
+    options: Options
+    sharing: FleetFlags
+
+    @property
+    def go_on(self) -> str:
+        """The command to go on with."""
+        return self._again(replace(self.flags, retry=False))
+
+    @property
+    def once_more(self) -> str:
+        """The command that asks for what failed, too."""
+        return self._again(replace(self.flags, retry=True))
+
+    def _again(self, flags: JobFlags) -> str:
+        arguments = [each for name, value in self.given.items() for each in ("--set", f"{name}={value}")]
+        return again("run", self.file, "--out", self.out, *arguments, flags, self.asking, self.options, self.sharing)
+
+
+class JobEnd(NamedTuple):
+    """How it went, and where that is shown."""
+
+    screen: Screen
+    summary: JobSummary
+    stopped: bool
+
+
+def _run_alone(command: JobCommand) -> JobEnd:
+    transport, screen = command.asking.transport(command.job), fitting(json=command.as_json)
+    with open_folder(command.out, command.job, command.given, command.flags.keep) as folder:
+        if command.flags.retry:
             folder.ledger.reopen(End.FAILED)
-        go_on = again("run", file, "--out", out, *flags, asking, options)
-        screen = fitting(json=json)
-        # What functions of the job print is not part of the summary for machines.
-        printed = redirect_stdout(sys.stderr) if json else nullcontext()
-        with printed, event_loop.explain_end(go_on, (FolderError, JobError, LoginError, RenderError)):
-            ran = event_loop.run(run_folder(folder, transport, asking, options, screen))
-        once_more = again("run", file, "--out", out, *flags, "--retry", asking, options)
-        summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, retry=once_more)
-    screen.end(words(summary), summary.as_json())
-    exit_with(summary, stopped=ran.stopped)
+        with event_loop.explain_end(command.go_on, KNOWN):
+            ran = event_loop.run(run_folder(folder, transport, command.asking, command.options, screen))
+        given = command.go_on, command.once_more
+        summary = summarise(folder.path, [folder.ledger], ran.last, complete=ran.complete, commands=given)
+    return JobEnd(screen, summary, ran.stopped)
 
 
 def exit_with(summary: JobSummary, *, stopped: bool) -> None:
@@ -185,17 +285,14 @@ def exit_with(summary: JobSummary, *, stopped: bool) -> None:
         sys.exit(1)
 
 
-@contextmanager
-def open_folder(out: Path, job: Job, given: Mapping[str, str], keep: Keep | None = None) -> Iterator[JobFolder]:
-    """The folder, for as long as it is worked in; a CommandError if it is not one to work in."""
+def open_folder(out: Path, job: Job, given: Mapping[str, str], keep: Keep | None = None) -> JobFolder:
+    """The folder, to be worked in within a `with` block; a CommandError if it is not one to work in."""
     try:
         hosts = hosts_of(job)
         job.first_reader  # noqa: B018 - raises if there is none
-        folder = JobFolder.open(out, job, job.arguments_with(given), hosts, SystemClock().wall(), keep)
+        return JobFolder.open(out, job, job.arguments_with(given), hosts, SystemClock().wall(), keep)
     except (FolderError, JobError) as error:
         raise CommandError(str(error), code=2) from None
-    with folder:
-        yield folder
 
 
 async def run_folder(
@@ -205,11 +302,7 @@ async def run_folder(
     clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
         executor = in_threads(thread)
-        rules = JobRules(
-            per_host=connections_for(asking.most_of(folder.job)),
-            patience=asking.patience,
-            hosts=hosts_in_force.get() or {},
-        )
+        rules = asking.rules(folder.job)
         job_run = JobRun(folder, transport, executor, rules=rules, clock=clock, watch=dog)
         started = clock.now()
 

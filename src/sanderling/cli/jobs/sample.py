@@ -9,15 +9,12 @@ from tempfile import TemporaryDirectory
 
 from sanderling.cli import loop as event_loop
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.jobs.run import JobNetwork, exit_with, open_folder, run_folder
+from sanderling.cli.jobs.run import KNOWN, JobNetwork, exit_with, open_folder, run_folder
 from sanderling.cli.jobs.summary import JobSummary, summarise
 from sanderling.cli.options import Options
 from sanderling.cli.screen import Silent
-from sanderling.crawls.session import LoginError
-from sanderling.fetch.render import RenderError
 from sanderling.jobs.files import RECORDS
-from sanderling.jobs.job import Job, JobError
-from sanderling.stores.durable import FolderError
+from sanderling.jobs.job import Job
 from sanderling.words import count, printable
 
 # Requests that are sent at most for so many records: a reader that yields none must not walk through all of an API.
@@ -48,9 +45,9 @@ def show_sample(  # noqa: PLR0913 - what the command was given
     sampled.max_answers = most  # what is in a cache is not sent
     transport = asking.transport(sampled)
     with TemporaryDirectory(prefix="sanderling-try-") as folder, open_folder(Path(folder), sampled, given) as held:
-        with event_loop.explain_end("", (FolderError, JobError, LoginError, RenderError)):
+        with event_loop.explain_end("", KNOWN):
             ran = event_loop.run(run_folder(held, transport, asking, options, Silent()))
-        summary = summarise(held, ran.last, complete=ran.complete)
+        summary = summarise(held.path, [held.ledger], ran.last, complete=ran.complete, commands=("", ""))
         with (held.path / RECORDS).open(encoding="utf-8") as lines:
             for line in islice(lines, shown):
                 print(line, end="")

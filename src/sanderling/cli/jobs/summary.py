@@ -2,17 +2,19 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from sanderling.cli.pages.summary import by_reason, failed_by, hosts_aside, meaning
 from sanderling.crawls.folder import FAILED
+from sanderling.crawls.parts import FOLDER
 from sanderling.jobs.files import RECORDS
-from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.report import JobFacts
 from sanderling.observe.report import Report
+from sanderling.stores.frontier_requests import RequestFrontier
 from sanderling.stores.frontier_rows import Aside, End
 from sanderling.words import count, duration, printable, size
 
@@ -45,13 +47,14 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     spent: tuple[str, ...]  # the limits of the job that are reached
     gone_words: tuple[str, ...]
     aside: tuple[Aside, ...]
+    files: str  # the folder of the files, or of those of each part
     again: str  # the command to go on with
     retry: str  # and the one to ask again for what failed
 
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
-        for name in ("gone_words", "aside", "again", "retry"):
+        for name in ("gone_words", "aside", "files", "again", "retry"):
             del shown[name]
         return shown
 
@@ -62,19 +65,24 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(
-    folder: JobFolder, last: Report[JobFacts], *, complete: bool, again: str = "", retry: str = ""
+    out: Path, ledgers: Sequence[RequestFrontier], last: Report[JobFacts], *, complete: bool, commands: tuple[str, str]
 ) -> JobSummary:
-    """The summary of a run that ended with `last`, and goes on with `again`."""
-    frontier = folder.ledger
-    counts, aside = frontier.counts(), frontier.aside()
-    said = Counter(_reason(failed.code, failed.detail) for failed, _ in frontier.failed_requests())
+    """The summary of a run that ended with `last`: all ledgers are parts of one job.
+
+    The commands are the one that goes on with it, and the one that asks for what failed, too.
+    """
+    counts, said = Counter[End](), Counter[str]()
+    for each in ledgers:
+        counts.update(each.counts())
+        said.update(_reason(failed.code, failed.detail) for failed, _ in each.failed_requests())
+    aside = sorted((host for each in ledgers for host in each.aside()), key=lambda host: -host.waiting)
     return JobSummary(
         name=last.facts.name,
         complete=complete,
         seconds=round(last.process.seconds, 3),
-        records=frontier.meta.records,
-        requests=frontier.meta.requests,
-        known=frontier.known,
+        records=sum(each.meta.records for each in ledgers),
+        requests=sum(each.meta.requests for each in ledgers),
+        known=sum(each.known for each in ledgers),
         fetched=counts[End.FETCHED],
         failed=counts[End.FAILED],
         left_out=counts[End.LEFT_OUT],
@@ -82,8 +90,8 @@ def summarise(
         passed_over=last.facts.passed_over,
         waiting=counts[End.WAITING],
         bytes=last.facts.bytes,
-        out=str(folder.path),
-        failed_by=failed_by([frontier]),
+        out=str(out),
+        failed_by=failed_by(ledgers),
         reasons=dict(said.most_common(100)),
         set_aside=sum(each.waiting for each in aside),
         set_aside_by=by_reason(aside),
@@ -92,8 +100,9 @@ def summarise(
         spent=last.facts.spent,
         gone_words=last.facts.explain_gone(),
         aside=tuple(aside),
-        again=again,
-        retry=retry,
+        files=f"{out}/{FOLDER}/*" if (out / FOLDER).is_dir() else str(out),
+        again=commands[0],
+        retry=commands[1],
     )
 
 
@@ -114,7 +123,7 @@ def words(summary: JobSummary) -> Iterator[str]:
     yield ""
     if summary.records:
         yield "The records:"
-        yield from _indented(shlex.quote(f"{summary.out}/{RECORDS}"))
+        yield from _indented(_path(summary, RECORDS))
     yield from _next(summary)
 
 
@@ -141,12 +150,19 @@ def _next(summary: JobSummary) -> Iterator[str]:
         yield from _indented(summary.again)
     if summary.failed:
         yield "What failed, one line each, and how to ask for it again:"
-        yield from _indented(shlex.quote(f"{summary.out}/{FAILED}"), summary.retry)
+        yield from _indented(_path(summary, FAILED), summary.retry)
     elif summary.left_out or summary.refused:
         yield "What was not asked for, one line each, and why:"
-        yield from _indented(shlex.quote(f"{summary.out}/{FAILED}"))
+        yield from _indented(_path(summary, FAILED))
     yield "Proof that every request is accounted for:"
     yield from _indented(f"sanderling verify {shlex.quote(summary.out)}")
+
+
+def _path(summary: JobSummary, name: str) -> str:
+    """The path of a file; of one in every part, as a pattern that a shell expands."""
+    if summary.files == summary.out:
+        return shlex.quote(f"{summary.out}/{name}")
+    return f"{shlex.quote(summary.out)}{summary.files.removeprefix(summary.out)}/{name}"
 
 
 def _indented(*lines: str) -> Iterator[str]:

@@ -1,0 +1,235 @@
+"""A job in parts, under virtual time: what one process brings, each record once, whoever is killed."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from parts_in_one_loop import PartsInOneLoop
+from small_api import Api, answer, inline, lines
+from small_api import api as by_url
+from small_api import run as run_alone
+from small_shop import html
+
+from sanderling import Job, JobReply, Page, Request
+from sanderling.crawls.exchange import exchange_files
+from sanderling.crawls.part_folders import BegunParts
+from sanderling.crawls.parts import part_folder, part_of
+from sanderling.crawls.verify import CrawlProof, verify_parts
+from sanderling.fetch.transport import Transport
+from sanderling.jobs.aliases import AliasClaim, JobMail, judge_claims
+from sanderling.jobs.folder import JobFolder
+from sanderling.jobs.parts import begin_job_parts
+from sanderling.jobs.request import key_of
+from sanderling.jobs.rules import JobRules
+from sanderling.jobs.run import JobRun, hosts_of
+from sanderling.jobs.verify import verify_job
+from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
+from sanderling.outcome import Code, Outcome
+from sanderling.stores.board import Board
+from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier
+from sanderling.stores.frontier_rows import End
+from sanderling.testing import LoopClock
+
+HOSTS, ITEMS = 24, 6
+
+
+class JobParts(PartsInOneLoop):
+    """All parts of a job."""
+
+    def __init__(self, root: Path, job: Job, of: Api) -> None:
+        super().__init__(root)
+        self.job, self.api = job, of
+
+    def begin(self, clock: LoopClock) -> BegunParts:
+        return begin_job_parts(self.root, self.job, self.job.arguments_with({}), clock.wall(), None, retry=False)
+
+    def open_run(self, part: int, board: Board, clock: LoopClock) -> JobRun:
+        path, hosts = part_folder(self.root, part), hosts_of(self.job)
+        folder = JobFolder.open(path, self.job, self.job.arguments_with({}), hosts, clock.wall())
+        folder.join(exchange_files(self.root, part, board, JobMail, folder.ledger.meta))
+        limiter = Limiter(LimiterRules(pace=PaceRules(initial_rps=10, max_rps=10)), clock=clock, rng=Random(1))
+        return JobRun(folder, Transport(self.api, limiter, Memory(2**30)), inline, rules=JobRules(), clock=clock)
+
+    @property
+    def records(self) -> list[dict[str, object]]:
+        return [each for part in range(self.number) for each in lines(part_folder(self.root, part) / "records.jsonl")]
+
+    @property
+    def proof(self) -> CrawlProof:
+        return verify_parts(self.root, verify_job)
+
+
+def host(number: int) -> str:
+    return f"http://h{number % HOSTS}.example"
+
+
+def job_of_lists(**options: Any) -> Job:  # noqa: ANN401 - of a job
+    """Lists of hosts that lead to each other; each entry is asked for at another host, by priority, with data."""
+    job = Job("lists", start=_start, hosts=("*.example",), rps=10, **options)
+
+    @job.read
+    def listing(reply: JobReply) -> Iterator[object]:
+        for each in reply.json()["entries"]:
+            yield Request(f"{host(each)}/entry/{each}", read="entry", priority=each % 3, data={"seen": each})
+
+    @job.read
+    def entry(reply: JobReply) -> Iterator[object]:
+        yield {"id": reply.json()["id"], "seen": reply.request.data["seen"]}
+
+    return job
+
+
+starts: Counter[str] = Counter()
+
+
+def _start(_: object) -> Iterator[Request]:
+    starts["lists"] += 1
+    for number in range(HOSTS):
+        yield Request(f"{host(number)}/list/{number}", read="listing")
+
+
+def lists() -> Api:
+    answers: dict[str, object] = {}
+    for number in range(HOSTS):
+        entries = [(number * ITEMS + each) * 7 % (HOSTS * ITEMS) for each in range(ITEMS)]
+        answers[f"{host(number)}/list/{number}"] = {"entries": entries}
+        answers |= {f"{host(each)}/entry/{each}": {"id": each} for each in entries}
+    return by_url(answers)
+
+
+EVERY = sorted(({"id": each, "seen": each} for each in range(HOSTS * ITEMS)), key=str)
+
+
+def test_parts_bring_what_one_process_brings_and_start_once(tmp_path: Path) -> None:
+    alone = run_alone(job_of_lists(), tmp_path / "one", lists())
+    world = lists()
+    parts = JobParts(tmp_path / "many", job_of_lists(), world)
+    before = starts["lists"]
+    parts.run()
+
+    assert sorted(parts.records, key=str) == sorted(alone.records, key=str) == EVERY
+    assert sorted(world.urls) == sorted(set(world.urls))
+    assert starts["lists"] == before + 1
+    assert (parts.proof.ok, parts.proof.finished, parts.proof.rows) == (True, True, HOSTS * ITEMS)
+    assert set(parts.complete.values()) == {True}
+    assert len([1 for part in range(8) if lines(part_folder(tmp_path / "many", part) / "records.jsonl")]) > 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whoever_is_killed_every_record_is_there_once(tmp_path: Path, seed: int) -> None:
+    """Also the part that starts the job, while it does."""
+    chance = Random(seed)
+    parts = JobParts(tmp_path, job_of_lists(), lists())
+    kills = {chance.uniform(0.0, 4): chance.randrange(8) for _ in range(12)}
+    parts.run(kills | {0.0: 0})
+
+    assert sorted(parts.records, key=str) == EVERY
+    assert parts.proof.ok, parts.proof.problems
+    assert set(parts.complete.values()) == {True}
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    world = lists()
+    parts = JobParts(tmp_path, job_of_lists(), world)
+    parts.run(stop_after=0.4)
+    assert 0 < len(world.urls) < HOSTS * ITEMS
+    parts.run()
+
+    assert sorted(parts.records, key=str) == EVERY
+    assert sorted(world.urls) == sorted(set(world.urls))
+
+
+@pytest.mark.parametrize(("limit", "number"), [("max_requests", 60), ("max_records", 50)])
+def test_a_budget_is_that_of_all_parts_and_more_is_had_with_a_larger_one(
+    tmp_path: Path, limit: str, number: int
+) -> None:
+    world = lists()
+    parts = JobParts(tmp_path, job_of_lists(**{limit: number}), world)
+    parts.run()
+    parts.run()  # which has nothing left to spend
+
+    assert (len(world.urls) if limit == "max_requests" else len(parts.records)) == number
+    assert not all(parts.complete.values())
+    parts.job = job_of_lists()
+    parts.run()
+    assert sorted(parts.records, key=str) == EVERY
+
+
+def apart(first: str, second: str) -> bool:
+    return part_of(first, 8) != part_of(second, 8)
+
+
+OLD = [f"old{each}.example" for each in range(40)]
+NEW = next(f"new{each}.example" for each in range(99) if all(apart(f"new{each}.example", old) for old in OLD[:3]))
+FROM = [each for each in OLD if apart(each, NEW)][:3]
+SAME = next(each for each in (f"same{n}.example" for n in range(99)) if not apart(each, NEW))
+
+
+def job_of_moves(*urls: str) -> Job:
+    job = Job("moves", start=list(urls), hosts=("*.example",), rps=10)
+
+    @job.page("/item/{number}")
+    def item(page: Page, number: int) -> Iterator[object]:
+        yield {"number": number, "at": page.url}
+
+    return job
+
+
+def moved(*old: str, **more: object) -> Api:
+    """All that is at the old hosts has moved to the new one."""
+    answers: dict[str, object] = {
+        f"http://{each}/item/1": answer(status=302, Location=f"http://{NEW}/item/1") for each in old
+    }
+    return by_url(answers | {f"http://{NEW}/item/1": html("<h1>One</h1>")} | more)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_page_that_redirects_of_several_parts_lead_to_is_kept_once(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    urls = [f"http://{each}/item/1" for each in (*FROM, SAME, NEW)][: 3 + seed % 3]
+    parts = JobParts(tmp_path, job_of_moves(*urls), moved(*FROM, SAME))
+    parts.run({chance.uniform(0.0, 1.5): chance.randrange(8) for _ in range(seed * 3)})
+
+    assert parts.records == [{"number": "1", "at": f"http://{NEW}/item/1"}]
+    assert parts.proof.ok, parts.proof.problems
+    assert (parts.proof.counts[End.FETCHED], parts.proof.counts[End.WAITING]) == (len(urls), 0)
+
+
+def test_one_that_is_stopped_while_nobody_says_who_keeps_a_page_asks_again_later(tmp_path: Path) -> None:
+    """The part of the new address is killed at once, and the others are stopped before it is back."""
+    parts = JobParts(tmp_path, job_of_moves(f"http://{FROM[0]}/item/1"), moved(*FROM))
+    parts.run(stop_after=0.0)
+    parts.run()
+
+    assert len(parts.records) == 1
+    assert set(parts.complete.values()) == {True}
+
+
+def claim(part: int, request: int, number: int = 1) -> AliasClaim:
+    url = f"http://{NEW}/item/{number}"
+    return AliasClaim(FoundRequest(url, NEW, 0, key_of("GET", url, None), "item"), part, request)
+
+
+def test_who_claims_an_address_first_keeps_its_page_however_often_it_asks(tmp_path: Path) -> None:
+    with closing(RequestFrontier(tmp_path / "frontier.db", ("item",))) as ledger:
+        first = judge_claims(ledger, [claim(1, 7), claim(2, 7), claim(1, 7)])
+        ledger.commit_requests([], [], JobProgress(0, 0, 0, 0), claimed=first.claimed)
+        again = judge_claims(ledger, [claim(1, 7), claim(1, 8), claim(2, 7)])
+        ledger.commit_requests([], [claim(0, 0, 2).alias], JobProgress(0, 0, 0, 0))
+        asked_for = judge_claims(ledger, [claim(1, 7, 2)])
+        (waiting,) = ledger.take_requests([(NEW, 0, 0, 9)])[0]
+        ledger.commit_requests(
+            [EndedRequest(id=waiting.id, url=waiting.url, end=End.FAILED, outcome=Outcome(Code.TIMEOUT), depth=0)],
+            [],
+            JobProgress(0, 0, 0, 0),
+        )
+        failed = judge_claims(ledger, [claim(1, 7, 2)])
+
+    said = [[(part, verdict.granted) for part, verdict in each.verdicts] for each in (first, again, asked_for, failed)]
+    assert said == [[(1, True), (2, False), (1, True)], [(1, True), (1, False), (2, False)], [(1, False)], [(1, True)]]
+    assert (len(first.claimed), again.claimed, failed.claimed) == (1, [], [])
