@@ -1,5 +1,8 @@
 """What do repos cost: from CAR to JSON beside the network's own SDK, crawled, and loaded into a table?
 
+And what do they cost when two processes share a crawl, or a replay? There the CPU is *marginal*: that of a long run
+less that of a short one, so that imports do not count, and both sides alternate.
+
 Parsers alternate, and a ratio is the median of the ratios of each round, in seconds of CPU. The hosts of the crawl are
 ports of one process on another core. Nothing is left out of the crawl but its pace: guard, limiter, progress in SQLite,
 segments, fsync.
@@ -18,12 +21,13 @@ from typing import Any
 
 from car_server import did_of, repos, running, write
 from harness import Report, at_least, at_most
-from processes import ROOT, Failed, Program, busy, peer, ready
+from processes import ROOT, Cost, Failed, Program, busy, peer, ready
 
 from sanderling.formats.rca import encode_block
 from sanderling.formats.rca_writer import RcaWriter
 from sanderling.formats.repo import parse_repo
 from sanderling.repos.inspect import verify
+from sanderling.repos.parts import all_segments
 from sanderling.repos.segments import segments_in
 from sanderling.worlds.pds_repos import make_repo, mix
 
@@ -36,6 +40,10 @@ REPOS, PER_HOST = 20_000, 100
 SEGMENT_REPOS, SEGMENT_RECORDS, SHAPES = 2_000, 500, 20
 MANY = 12_000  # repos of the segment that is inspected
 LIMIT = 600.0  # seconds for one run
+SHARED_SHORT, SHARED_LONG = 2_000, 30_000  # repos of a crawl that is shared, at hosts of PER_HOST each
+SHORT_SEGMENTS, LONG_SEGMENTS, SHARED_REPOS = 2, 10, 300  # segments of a replay that is shared, and repos of each
+SHARED_ROUNDS = 2
+MOST_SHARED = 1.25  # times the CPU of one process
 MB = 1e6
 
 
@@ -160,6 +168,74 @@ def loading(report: Report, folder: Path) -> None:
     )
 
 
+def sharing_crawl(report: Report, folder: Path, rounds: int) -> None:
+    """The command, pace and all, with one process and with two. Hosts of a hundred repos each may be asked fast."""
+
+    def crawl(processes: int, *, long: bool) -> Cost:
+        count = SHARED_LONG if long else SHARED_SHORT
+        with tempfile.TemporaryDirectory(dir=folder) as name:
+            dids, out = Path(name) / "dids", Path(name) / "out"
+            dids.write_text("".join(f"{did_of(number)} {urls[number // PER_HOST]}\n" for number in range(count)))
+            words = ("--out", str(out), "--did-file", str(dids), "--processes", str(processes))
+            fast = ("--private", "--rps", "1000", "--workers", "200")
+            cost = _command("repos", "crawl", *words, *fast).run(folder / "said", LIMIT)
+            kept = verify(all_segments(out), print)
+        if kept.repos != count or kept.problems:
+            raise Failed(f"a crawl of {count} repos with {processes} processes kept {kept}")
+        return cost
+
+    cars = folder / "shared"
+    write(cars, repos(SHARED_LONG))
+    with running(cars, SHARED_LONG // PER_HOST) as urls:
+        _share(report, "crawl", "repo", rounds, (SHARED_SHORT, SHARED_LONG), crawl)
+
+
+def sharing_replay(report: Report, folder: Path, rounds: int) -> None:
+    """The command with one process and with two, into files that each writes, and a database that one writes."""
+    sources = {long: folder / f"segments-{long}" for long in (False, True)}
+    for is_long, source in sources.items():
+        source.mkdir()
+        for number in range(1, (LONG_SEGMENTS if is_long else SHORT_SEGMENTS) + 1):
+            _write_segment(source / f"segment_{number:04}.rca", SHARED_REPOS, number * SHARED_REPOS)
+    short, long = (segments * SHARED_REPOS * SEGMENT_RECORDS for segments in (SHORT_SEGMENTS, LONG_SEGMENTS))
+    for kind in ("parquet", "chdb"):
+
+        def replay(processes: int, *, long: bool, kind: str = kind) -> Cost:
+            with tempfile.TemporaryDirectory(dir=folder) as name:
+                words = (str(sources[long]), "--to", f"{kind}:{name}/rows", "--processes", str(processes), "--json")
+                cost = _command("repos", "replay", *words).run(folder / "said", LIMIT)
+            said = json.loads((folder / "said").read_text().splitlines()[-1])
+            expected = (LONG_SEGMENTS if long else SHORT_SEGMENTS) * SHARED_REPOS
+            if said["repos"] != expected or said["wrong"]:
+                raise Failed(f"a replay with {processes} processes ended with {said}, expected {expected} repos")
+            return cost
+
+        _share(report, f"replay into {kind}", "record", rounds, (short, long), replay)
+
+
+def _command(*words: str) -> Program:
+    return Program((sys.executable, "-m", "sanderling", *words), {}, cores=os.cpu_count() or 1)
+
+
+def _share(
+    report: Report, what: str, item: str, rounds: int, items: tuple[int, int], measure: Callable[..., Cost]
+) -> None:
+    """Measure one process and two in turn, each in a short run and in a long one, of so many items."""
+    found: dict[int, list[float]] = {1: [], 2: []}
+    for processes in (1, 2) * rounds:
+        short, long = measure(processes, long=False), measure(processes, long=True)
+        each, cores = (long.cpu - short.cpu) / (items[1] - items[0]) * 1e6, long.cpu / long.wall
+        found[processes].append(each)
+        speed = f"{items[1]:,} in {long.wall:.1f} s with {cores:.2f} of {os.cpu_count()} cores"
+        print(f"  {what}, {processes} processes: {each:,.2f} µs of CPU a {item}; {speed}", flush=True)
+        report.figures[f"{what}, {processes} processes, {item}s a second"] = round(items[1] / long.wall)
+        report.figures[f"{what}, {processes} processes, cores"] = round(cores, 2)
+    for processes, costs in found.items():
+        report.figures[f"{what}, {processes} processes, CPU µs a {item}"] = round(median(costs), 2)
+    ratio = median(two / one for one, two in zip(found[1], found[2], strict=True))
+    report.bars.append(at_most(f"{what}: CPU of a {item} with two processes, in that with one", MOST_SHARED, ratio))
+
+
 def inspecting(report: Report, folder: Path) -> None:
     """What is in a large segment."""
     segment = folder / "segment_0002.rca"
@@ -176,8 +252,11 @@ def inspecting(report: Report, folder: Path) -> None:
     }
 
 
-def _write_segment(path: Path, count: int) -> None:
-    """So many repos. A few shapes repeat themselves under other DIDs, which no checksum of a block covers."""
+def _write_segment(path: Path, count: int, first: int = 0) -> None:
+    """So many repos, from this one on.
+
+    A few shapes repeat themselves under other DIDs, which no checksum of a block covers.
+    """
     rng = Random(2)
     blocks = []
     for number in range(SHAPES):
@@ -185,7 +264,7 @@ def _write_segment(path: Path, count: int) -> None:
         blocks.append(encode_block(found.did, "https://host.example", found.rev, number, found.collections))
     with path.open("w+b") as file:
         writer = RcaWriter(file, created_at=0)
-        for number in range(count):
+        for number in range(first, first + count):
             shape = number % SHAPES
             writer.append(did_of(number), blocks[shape].replace(did_of(shape).encode(), did_of(number).encode(), 1))
         writer.finalise()
@@ -195,6 +274,7 @@ def main() -> None:
     """Measure every part, or those that were named."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--shared-rounds", type=int, default=SHARED_ROUNDS)
     parser.add_argument("--repos", type=int, default=REPOS)
     parser.add_argument("--parts", nargs="+", default=())
     options, sys.argv[1:] = parser.parse_known_args()  # the harness reads the rest
@@ -208,6 +288,8 @@ def main() -> None:
             "crawl": lambda: crawling(report, folder, options.repos),
             "replay": lambda: loading(report, folder),
             "inspect": lambda: inspecting(report, folder),
+            "shared crawl": lambda: sharing_crawl(report, folder, options.shared_rounds),
+            "shared replay": lambda: sharing_replay(report, folder, options.shared_rounds),
         }
         for part in options.parts or parts:
             parts[part]()

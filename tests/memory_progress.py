@@ -24,6 +24,12 @@ class MemoryProgress:
             self._removed += self._sizes.pop(did, 0)
             self._failed.pop(did, None)
 
+    def release(self, dids: Sequence[str]) -> None:
+        self.forget(dids)
+
+    def reasons(self, dids: Sequence[str]) -> dict[str, str]:
+        return {did: self._failed[did].category for did in dids if did in self._failed}
+
     def cursor(self) -> str:
         return self._cursor
 

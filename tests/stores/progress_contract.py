@@ -231,8 +231,12 @@ class ProgressContract:
                 assert progress.due(FIRST, 6, 5) == twin.due(FIRST, 6, 5)
                 assert progress.last_due() == twin.last_due()
                 assert progress.aside(9) == twin.aside(9)
+                assert progress.reasons(SOME) == twin.reasons(SOME)
             for each in (progress, twin, progress):
                 each.forget(SOME[:3])
+            assert progress.view() == twin.view()
+            for each in (progress, twin, progress):
+                each.release(SOME[2:5])
             assert progress.view() == twin.view()
             assert progress.pending(SOME) == twin.pending(SOME)
 

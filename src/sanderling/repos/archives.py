@@ -28,6 +28,7 @@ from sanderling.formats.rca import (
     decode_block,
 )
 from sanderling.formats.rca_reader import IndexEntry, RcaReader
+from sanderling.repos.parts import archive_folders
 from sanderling.repos.segments import number_of
 from sanderling.stores.durable import FolderError
 
@@ -321,7 +322,11 @@ def archives_in(places: Iterable[Path]) -> list[Path]:
     for place in places:
         if not place.exists():
             raise FolderError(f"there is no {place}")
-        inside = [place] if place.is_file() else [path for path in place.iterdir() if path.name.endswith(SUFFIXES)]
+        inside = [place]
+        if not place.is_file():
+            inside = [
+                path for each in archive_folders(place) for path in each.iterdir() if path.name.endswith(SUFFIXES)
+            ]
         if not inside:
             raise FolderError(f"{place} holds no .rca; expected the folder of a crawl of repos")
         found += inside

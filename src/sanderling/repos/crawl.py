@@ -13,7 +13,7 @@ from sanderling.executor import Executor
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
 from sanderling.repos.directory import Directory
-from sanderling.repos.feeding import Feeder
+from sanderling.repos.feeding import DirectoryWalk, Feeder, WholeDirectory
 from sanderling.repos.handler import RepoHandler
 from sanderling.repos.hosts import QueuedRepo, RepoHost
 from sanderling.repos.measures import Exchanges, RepoMeasures
@@ -39,6 +39,8 @@ class Stores(Generic[A]):
     progress: RepoProgress
     segments: A
     earlier: EarlierRevs | None = None  # what it has already need not be archived again
+    walk: DirectoryWalk | None = None  # of a part, what it was handed of the directory
+    others: Sequence[RepoProgress] = ()  # those of the other parts
 
 
 class RepoCrawl:
@@ -63,9 +65,10 @@ class RepoCrawl:
         self.sink = RepoSink(stores.segments, stores.progress, disk)
         self._progress, self._disk = stores.progress, disk
         self.measures = RepoMeasures()
-        self._feeder = Feeder(stores.directory, stores.progress, disk, self.measures, rules.page_size)
+        walk = stores.walk or WholeDirectory(stores.directory, disk, rules.page_size)
+        self._feeder = Feeder(stores.directory, walk, stores.progress, stores.others, disk, self.measures)
         water = self._feeder.water
-        writer: RepoWriter = Writer(self.sink, lambda: water.cursor, clock, RULES)
+        writer: RepoWriter = Writer(self.sink, lambda: water.cursor, clock, rules.writing or RULES)
         self.source = RepoSource(writer, self._feeder, limiter, self.measures, rules, clock)
         handler = RepoHandler(Transport(self.exchanges, limiter, transport.memory), cores, stores.earlier, rules, clock)
         self.durations = handler.durations
@@ -75,7 +78,7 @@ class RepoCrawl:
         """Crawl until nothing is due any more, or it was stopped; whether all of the directory was seen to."""
         await self._disk(self._progress.clear_aside)
         await self.engine.run(
-            self._feeder.feed(self._has_room, self._feed),
+            self._feeder.feed(self._has_room, self._is_idle, self._feed),
             self._feeder.bring_back(self.engine.writer.settled, self._bring_back),
         )
         return not self.engine.stopped and self._feeder.complete
@@ -91,6 +94,12 @@ class RepoCrawl:
         """Whether little enough waits. Where few hosts have work, others may be further on in the directory."""
         pages = self.source.waiting / self.rules.page_size
         return pages <= AHEAD or (pages <= FAR and self.engine.asking < FEW_HOSTS)
+
+    def _is_idle(self) -> bool:
+        """Whether nothing is left but to probe hosts that were set aside, and what came of the rest is on disk."""
+        engine = self.engine
+        busy = engine.asking or engine.inflight > engine.room.aside or self._feeder.brings_back
+        return not busy and engine.writer.idle
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
@@ -128,6 +137,11 @@ class RepoCrawl:
     def waiting(self) -> int:
         """How many DIDs wait, in memory and on disk; those that were not read from the directory yet do not count."""
         return self.source.waiting + self.source.stored
+
+    @property
+    def unread(self) -> int:
+        """How many DIDs of the pages that were read are neither ended nor scheduled."""
+        return len(self._feeder.water)
 
     @property
     def set_aside(self) -> int:

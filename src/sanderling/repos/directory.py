@@ -214,13 +214,15 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
             line = file.readline(most)
 
 
-def read_did_file(path: Path, tally: ImportTally, *, host: str = "", plain: bool = False) -> SqliteDirectory:
-    """A temporary directory of the lines `did host`, or of DIDs alone, which are at `host`; of a DID the last counts.
+def read_did_file(
+    path: Path, tally: ImportTally, *, host: str = "", plain: bool = False, at: Path | None = None
+) -> SqliteDirectory:
+    """A temporary directory, or one `at` a path, of the lines `did host`; those of DIDs alone are at `host`.
 
-    Empty lines and those that begin with # are nothing. A line that is none raises DirectoryError; an endpoint that is
-    none is counted, since such files are made from what strangers have written.
+    Of a DID the last counts. Empty lines and those that begin with # are nothing. A line that is none raises
+    DirectoryError; an endpoint that is none is counted, since such files are made from what strangers have written.
     """
-    directory = SqliteDirectory(None)
+    directory = SqliteDirectory(at)
     try:
         with plainly(path), path.open("rb") as file:
             entries = _entries(file, path, tally, host, plain=plain)

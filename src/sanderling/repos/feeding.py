@@ -4,10 +4,10 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sanderling.executor import Executor
-from sanderling.repos.directory import Directory
+from sanderling.repos.directory import Directory, DirectoryEntry
 from sanderling.repos.hosts import QueuedRepo, RepoHost
 from sanderling.repos.measures import RepoMeasures
 from sanderling.stores.ports import FIRST, Due, RepoProgress
@@ -57,6 +57,38 @@ class LowWater:
             self.cursor = self._pages.popleft().last
 
 
+class WalkedPage(NamedTuple):
+    """The next entries of the directory, and the DID up to which all that is ours was looked at."""
+
+    entries: Sequence[DirectoryEntry]
+    last: str
+
+
+class DirectoryWalk(Protocol):
+    """The directory from a DID on, as far as it concerns one crawl, or one part of it."""
+
+    async def page(self, after: str, *, idle: bool) -> WalkedPage | None:
+        """What follows; nothing up to the same DID if there is nothing yet, None at the end.
+
+        Whoever asks says whether it is idle: if all parts are, and nothing follows, it is the end.
+        """
+
+
+class WholeDirectory:
+    """All of the directory, read page by page."""
+
+    def __init__(self, directory: Directory, disk: Executor, page_size: int) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._page_size = page_size
+
+    async def page(self, after: str, *, idle: bool) -> WalkedPage | None:
+        """The page behind a DID."""
+        del idle
+        found = await self._disk(self._directory.page, after, self._page_size)
+        return WalkedPage(found, found[-1].did) if found else None
+
+
 class BringsBack(Protocol):
     """Takes what waited on disk while a host was away."""
 
@@ -68,15 +100,23 @@ class Feeder:
     """`feed` what is to be asked for, and `bring_back` what was left on disk while hosts were away."""
 
     def __init__(
-        self, directory: Directory, progress: RepoProgress, disk: Executor, measures: RepoMeasures, page_size: int
+        self,
+        directory: Directory,
+        walk: DirectoryWalk,
+        progress: RepoProgress,
+        others: Sequence[RepoProgress],
+        disk: Executor,
+        measures: RepoMeasures,
     ) -> None:
+        """`others` are those of other parts: what they know is not asked for here."""
         self.water = LowWater()
         self.complete = False  # whether all of the directory was read
         self._directory = directory
+        self._walk = walk
         self._progress = progress
+        self._others = others
         self._disk = disk
         self._measures = measures
-        self._page_size = page_size
         self._fed = False
         self._draining = False
         self._held_back = False  # whether somebody waits for room
@@ -88,7 +128,7 @@ class Feeder:
     @property
     def idle(self) -> bool:
         """Whether nothing is on its way from disk."""
-        return self._fed and not self._wants and not self._reading
+        return self._fed and not self.brings_back
 
     def drain(self) -> None:
         """Read no more of what is new."""
@@ -109,7 +149,12 @@ class Feeder:
             self._wants.append(host)
             self._wanted.set()
 
-    async def feed(self, has_room: Callable[[], bool], feed: TakesRepos) -> None:
+    @property
+    def brings_back(self) -> bool:
+        """Whether something that was left on disk is on its way."""
+        return bool(self._wants or self._reading)
+
+    async def feed(self, has_room: Callable[[], bool], is_idle: Callable[[], bool], feed: TakesRepos) -> None:
         """What has a due time, the first first; then the directory from where it was left, but for what is known."""
         after, until = FIRST, await self._disk(self._progress.last_due)
         while await self._room(has_room) and (found := await self._read_due(after, until)):
@@ -117,19 +162,26 @@ class Feeder:
             feed(await self._located(found))
         last = await self._disk(self._progress.cursor)
         while await self._room(has_room):
-            page = await self._disk(self._directory.page, last, self._page_size)
-            if not page:
+            page = await self._walk.page(last, idle=is_idle())
+            if page is None:
                 self.complete = True
                 break
-            dids = [entry.did for entry in page]
-            new = set(await self._disk(self._progress.pending, dids))
-            last = dids[-1]
+            if page.last == last:
+                continue
+            entries, last = page
+            new = set(await self._disk(self._pending, [entry.did for entry in entries]))
             self._measures.pages += 1
             self._measures.page_dids.add(len(new))
             self.water.begin(last, new)
-            feed([QueuedRepo(entry.did, entry.host) for entry in page if entry.did in new])
+            feed([QueuedRepo(entry.did, entry.host) for entry in entries if entry.did in new])
         self._fed = True
         feed(())
+
+    def _pending(self, dids: Sequence[str]) -> Sequence[str]:
+        """Of these, those of which neither we nor others know that they are complete or scheduled."""
+        for each in (self._progress, *self._others):
+            dids = each.pending(dids) if dids else ()
+        return dids
 
     async def _room(self, has_room: Callable[[], bool]) -> bool:
         """Return when more may be read; False if nothing more is wanted."""

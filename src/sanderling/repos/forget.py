@@ -5,8 +5,8 @@ Done again after it was killed, it does nothing where it was done before.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -15,12 +15,16 @@ from sanderling.formats.rca_writer import RcaWriter
 from sanderling.ids import HostError, host_of
 from sanderling.repos.archives import Archive, ArchiveProblem, BlockHead
 from sanderling.repos.directory import Directory, DirectoryEntry
+from sanderling.repos.hand_out import remove_handed
 from sanderling.repos.leave_out import RepoLeaveOut, read_thing
-from sanderling.repos.segments import PART, segments_in
+from sanderling.repos.parts import JoinedProgress, all_segments, archive_folders
+from sanderling.repos.segments import PART
 from sanderling.stores.durable import FolderError, Lock, draft_of, plainly, sync_folder
 from sanderling.stores.forgotten import Forgotten, Wish
 from sanderling.stores.host_traces import remove_traces
 from sanderling.stores.ports import RepoProgress
+
+ProgressToForget = RepoProgress | JoinedProgress
 
 
 class ReposRemoved(NamedTuple):
@@ -69,43 +73,49 @@ def wishes(lines: Sequence[str]) -> list[Wish]:
 def begin(folder: Path, lines: Sequence[str], exports: Sequence[str]) -> None:
     """Decide to forget what these lines mean. Raises FolderError, ValueError."""
     wanted = wishes(lines)
-    with plainly(folder):
-        lock = Lock(folder / "lock")
-        try:
-            Forgotten.of(folder).begin(wanted, lines, exports)
-        finally:
-            lock.release()
+    with plainly(folder), _held(folder):
+        Forgotten.of(folder).begin(wanted, lines, exports)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """While nobody crawls there, or in a part of it."""
+    with ExitStack() as held:
+        for each in sorted({folder, *archive_folders(folder)}):
+            held.callback(Lock(each / "lock").release)
+        yield
 
 
 def survey(folder: Path, lines: Sequence[str]) -> ReposRemoved:
     """How much there is to be removed, with what was cut short. Changes nothing. Raises FolderError, ValueError."""
     listed = RepoLeaveOut.of(map(read_thing, (*Forgotten.of(folder).says.removing, *lines)))
     with plainly(folder):
-        found = [len(_meant_in(path, listed)) for path in segments_in(folder)]
+        found = [len(_meant_in(path, listed)) for path in all_segments(folder)]
     return ReposRemoved(sum(found), sum(map(bool, found)))
 
 
-def finish(folder: Path, progress: RepoProgress, say: Callable[[str], object] = lambda _: None) -> ReposRemoved:
+def finish(folder: Path, progress: ProgressToForget, say: Callable[[str], object] = lambda _: None) -> ReposRemoved:
     """Remove what is to be removed; what of it was left. Raises FolderError, and ProgressError."""
     forgotten = Forgotten.of(folder)
     if not forgotten.says.removing:
         return ReposRemoved()
     listed = RepoLeaveOut.of(map(read_thing, forgotten.says.removing))
-    with plainly(folder), ExitStack() as held:
-        held.callback(Lock(folder / "lock").release)
+    with plainly(folder), _held(folder):
         removed = []
-        for path in segments_in(folder):
-            say(path.name)
+        for path in all_segments(folder):
+            say(str(path.relative_to(folder)))
             removed.append(_forget_in(path, listed, progress))
         progress.forget(sorted(listed.dids))
         if listed.hosts:
             progress.clear_aside()
-        remove_traces(folder, lambda host: listed.has("", f"https://{host}"))
+        remove_handed(folder)
+        for each in {folder, *archive_folders(folder)}:
+            remove_traces(each, lambda host: listed.has("", f"https://{host}"))
         forgotten.removed()
     return ReposRemoved(sum(removed), sum(map(bool, removed)))
 
 
-def _forget_in(path: Path, listed: RepoLeaveOut, progress: RepoProgress) -> int:
+def _forget_in(path: Path, listed: RepoLeaveOut, progress: ProgressToForget) -> int:
     """Have the progress let go of what is meant, and write a segment anew without it; how many there were.
 
     In this order: only the segment says which DIDs of a host are meant.

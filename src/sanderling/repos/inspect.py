@@ -40,12 +40,13 @@ class LargeRepo(NamedTuple):
 
 @dataclass(slots=True)
 class Inspection:
-    """All there is to say of a segment without its records."""
+    """All there is to say of a segment without its records; or of all segments of a folder, as if they were one."""
 
     path: Path
     size: int
     header: Header
     footer: Footer | None
+    segments: int = 1
     repos: int = 0
     records: int = 0
     torn: int = 0  # bytes behind the last whole block, if it was not finalised
@@ -62,6 +63,25 @@ def inspect(path: Path, report: Report, *, verify: bool = False, largest: int = 
         found.collections = dict(sorted(found.collections.items()))
         found.torn = archive.torn
     return found
+
+
+def join_inspections(folder: Path, found: Sequence[Inspection], largest: int = 10) -> Inspection:
+    """Make one of several, at least one; its header is that of the segment that was begun first."""
+    first = min(found, key=lambda each: each.header.created_at)
+    joined = Inspection(folder, sum(each.size for each in found), first.header, None, len(found))
+    collections: dict[str, CollectionStats] = {}
+    for each in found:
+        joined.repos += each.repos
+        joined.records += each.records
+        joined.torn += each.torn
+        for name, stats in each.collections.items():
+            total = collections.setdefault(name, CollectionStats())
+            total.repos += stats.repos
+            total.records += stats.records
+            total.bytes += stats.bytes
+    joined.collections = dict(sorted(collections.items()))
+    joined.largest = nlargest(largest, (repo for each in found for repo in each.largest))
+    return joined
 
 
 def _counted(heads: Iterable[BlockHead], found: Inspection) -> Iterator[LargeRepo]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from sanderling.formats.rca import RcaError
 from sanderling.repos.archives import Archive, ArchiveProblem, Report
 from sanderling.repos.leave_out import RepoLeaveOut
+from sanderling.repos.parts import segment_name
 from sanderling.repos.rows import RecordColumns, RecordRun, chooser
 
 NOTHING = RepoLeaveOut()
@@ -132,18 +133,23 @@ class RepoReplay:
         with ThreadPoolExecutor(self._rules.threads) as pool:
             try:
                 for path in paths:
-                    pool.submit(self._segment, path, watch).add_done_callback(ended.put)
+                    pool.submit(self.load, path, watch).add_done_callback(ended.put)
                 for _ in paths:
                     total += ended.get().result()
             except BaseException:
                 # The pool waits for its threads, and these look at it with every block.
-                self._stopped.set()
+                self.stop()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         total.superseded = self._sink.remove_superseded()
         return total
 
-    def _segment(self, path: Path, watch: Watch) -> ReplayTotals:
+    def stop(self) -> None:
+        """Let whatever is loading end before its next block, by a StoppedError."""
+        self._stopped.set()
+
+    def load(self, path: Path, watch: Watch = lambda _: None) -> ReplayTotals:
+        """Load one segment, in this thread; `run` does all that and what comes after the last."""
         share = _Share(path, self._report, watch)
         try:
             with Archive(path, share.report) as archive:
@@ -156,7 +162,7 @@ class RepoReplay:
 
     def _load(self, archive: Archive, share: "_Share") -> None:
         footer = archive.footer
-        segment = ReplaySegment(archive.path.name, archive.size, footer.crc if footer else 0, self._patterns)
+        segment = ReplaySegment(segment_name(archive.path), archive.size, footer.crc if footer else 0, self._patterns)
         if footer and not self._again and self._sink.has(segment):
             share.add(ReplayTotals(before=1))
             return

@@ -53,11 +53,14 @@ PAUSE = 0.2  # seconds between two looks at whether rows are removed
 
 
 class ClickhouseSink:
-    """The table `repo_records`, and those beside it; all are made if they are not there."""
+    """The table `repo_records`, and those beside it; they are made if they are not there.
 
-    def __init__(self, store: Clickhouse) -> None:
+    Of several processes that insert, one makes them, before the others begin.
+    """
+
+    def __init__(self, store: Clickhouse, *, make: bool = True) -> None:
         self._store = store
-        for statement in (REPO_RECORDS, LOADED, VERSIONS, TAKE_UP):
+        for statement in (REPO_RECORDS, LOADED, VERSIONS, TAKE_UP) if make else ():
             store.execute(statement)
 
     @property

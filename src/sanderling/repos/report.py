@@ -1,23 +1,39 @@
 """What a crawl of repos does, as the one report."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
 from sanderling.apis.atproto import PERMANENT
-from sanderling.engine.host_report import EngineStanding, report_host, standing_of
+from sanderling.engine.host_report import EngineStanding, join_standings, report_host, standing_of
 from sanderling.limit import HostView
-from sanderling.observe.metric import Metric, counter, gauge
-from sanderling.observe.report import HostReport, Progress, Report, WorkCounts, largest, paced_by
+from sanderling.observe.metric import Metric, counter, gauge, join_metrics
+from sanderling.observe.report import HostReport, Process, Progress, Report, WorkCounts, largest, paced_by
 from sanderling.repos.crawl import RepoCrawl
 from sanderling.repos.handler import category_of
 from sanderling.repos.measures import ARCHIVED
-from sanderling.repos.segments import Segments
 from sanderling.stores.ports import ProgressView
 from sanderling.words import count, duration, size
 
 SETTLED = frozenset({ARCHIVED, *PERMANENT})
+# What the parts of a crawl say that is added up.
+SUMMED = (
+    "records",
+    "waiting",
+    "set_aside",
+    "inflight",
+    "bytes_read",
+    "bytes_written",
+    "ready",
+    "hosts_asked",
+    "segments_finalised",
+    "segment_bytes",
+    "hosts",
+    "blocked",
+)
 
 
 class ReposFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,12 +65,23 @@ class ReposFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.categories.get(ARCHIVED, 0)
 
 
+class WrittenSegments(Protocol):
+    """How far the segments are."""
+
+    number: int  # of the last
+    finalised: int  # in this run
+
+    @property
+    def bytes(self) -> int:
+        """Of the one that is written now."""
+
+
 @dataclass(frozen=True, slots=True)
 class RepoWatch:
     """All that a running crawl is looked at through."""
 
     crawl: RepoCrawl
-    segments: Segments
+    segments: WrittenSegments
     known: int
     before: ProgressView
 
@@ -97,6 +124,30 @@ class RepoWatch:
         due = float(host.due_at) if host.aside else 0.0
         made = report_host(view, host.waiting, trouble, aside=host.aside, due=due)
         return msgspec.structs.replace(made, failures=len(host.streak or ()))
+
+
+def join_repos(reports: Sequence[Report[ReposFacts]], process: Process, known: int, before: int) -> Report[ReposFacts]:
+    """Make the report of a crawl from those of its parts.
+
+    The directory has `known` DIDs, of which so many were complete `before` there were parts.
+    """
+    facts, categories, dropped = [each.facts for each in reports], Counter[str](), Counter[str]()
+    for each in facts:
+        categories.update(each.categories)
+        dropped.update(each.dropped)
+    done = min(known, before + sum(each.done for each in facts))
+    settled = sum(number for end, number in categories.items() if end in SETTLED)
+    joined = ReposFacts(
+        done=done,
+        known=known,
+        eta=round((known - done) * process.seconds / settled, 1) if settled and process.seconds > 0 else None,
+        categories=largest(categories),
+        dropped=dict(dropped),
+        segment=max((each.segment for each in facts), default=0),
+        **{name: sum(getattr(each, name) for each in facts) for name in SUMMED},
+    )
+    made = report_repos(joined, join_standings(reports, process))
+    return msgspec.structs.replace(made, metrics=join_metrics([each.metrics for each in reports]))
 
 
 def report_repos(facts: ReposFacts, at: EngineStanding, measured: Iterable[Metric] = ()) -> Report[ReposFacts]:

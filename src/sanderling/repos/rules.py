@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from sanderling.engine.writer import WriterRules
 from sanderling.formats.repo import Cids, Limits
 from sanderling.repos.leave_out import RepoLeaveOut
 
@@ -21,3 +22,4 @@ class RepoRules:
     again: tuple[float, ...] = (2.0, 10.0, 30.0)  # seconds until a repo that failed is asked for again
     per_host: int = 10  # in flight
     leave_out: RepoLeaveOut = field(default_factory=RepoLeaveOut)
+    writing: WriterRules | None = None  # when what came of repos is written, if not as usual

@@ -14,7 +14,7 @@ from typing import Self
 
 from sanderling.formats.rca import RcaError
 from sanderling.repos.archives import Archive, ArchiveProblem, Report
-from sanderling.repos.segments import segments_in
+from sanderling.repos.parts import all_segments
 from sanderling.stores.durable import FolderError, plainly
 
 BATCH = 10_000  # heads of one transaction
@@ -29,11 +29,14 @@ KEEP = """INSERT INTO repo VALUES (?, ?, ?)
 class EarlierRevs:
     """The revisions of some archives. `rev` may be called from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None = None) -> None:
+        """In a file that is gone when it is closed; or at a path, where other processes may look it up as well."""
         self.repos = 0  # blocks that were read
         self._turn = threading.Lock()
-        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._db.execute("CREATE TABLE repo (did TEXT PRIMARY KEY, rev TEXT NOT NULL, at INTEGER) WITHOUT ROWID")
+        self._db = sqlite3.connect(path or "", isolation_level=None, check_same_thread=False)
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS repo (did TEXT PRIMARY KEY, rev TEXT NOT NULL, at INTEGER) WITHOUT ROWID"
+        )
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute(f"PRAGMA cache_size = -{CACHE}")
 
@@ -52,7 +55,7 @@ class EarlierRevs:
         FolderError if there are no segments.
         """
         with plainly(folder):
-            paths = segments_in(folder)
+            paths = all_segments(folder)
             if not paths:
                 raise FolderError(f"{folder} holds no segments (segment_0001.rca …)")
             rows = _rows(paths, report)

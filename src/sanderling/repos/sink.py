@@ -79,10 +79,13 @@ def _record(
     hosts: Sequence[HostAside],
     cursor: str | None,
 ) -> None:
-    """At the desk. The cursor stands for what this very write settles, so it moves with the last of it."""
-    number = segments.append([(each.did, each.block) for each in archived]) if archived else segments.number
+    """At the desk. The cursor stands for what this very write settles, so it moves with the last of it.
+
+    Blocks come right before the record that has them: where both are kept elsewhere, they are one.
+    """
     whole = len(failed) - len(failed) % AT_ONCE
     for start in range(0, whole, AT_ONCE):
-        progress.record([], failed[start : start + AT_ONCE], cursor=None, segment=number)
+        progress.record([], failed[start : start + AT_ONCE], cursor=None, segment=segments.number)
+    number = segments.append([(each.did, each.block) for each in archived]) if archived else segments.number
     done = [Finished(each.did, len(each.block)) for each in archived]
     progress.record(done, failed[whole:], cursor=cursor, segment=number, hosts=hosts)

@@ -108,6 +108,12 @@ class RepoProgress(Protocol):
     def view(self) -> ProgressView:
         """How far it is, counted."""
 
+    def reasons(self, dids: Sequence[str]) -> dict[str, str]:
+        """The category of each of these that has one: those that are not archived."""
+
+    def release(self, dids: Sequence[str]) -> None:
+        """Another progress has these from now on: they are not known here any more; it may be said twice."""
+
     def forget(self, dids: Sequence[str]) -> None:
         """Know nothing of these any more, as if they had never been asked for; it may be said twice."""
 

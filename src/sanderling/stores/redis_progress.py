@@ -273,10 +273,9 @@ class RedisProgress:
             due, failures = numbers_in(after, 2)
             place = Due(due, failures, "".join(after.split(" ", 2)[2:]))
         while found := self.due(place, LATEST, LISTED):
-            dids = [each.did for each in found]
-            member = self._at_once(*(("SMISMEMBER", key, *dids) for key in self._failed.values()))
-            for number, place in enumerate(found):
-                why = next((name for name, known in zip(self._failed, member, strict=True) if known[number]), "")
+            whys = self.reasons([each.did for each in found])
+            for place in found:
+                why = whys.get(place.did, "")
                 item = Item(id=place.did, state="again", why=why, tries=place.failures, next=float(place.due))
                 yield f"{place.due} {place.failures} {place.did}", item
 
@@ -298,6 +297,18 @@ class RedisProgress:
             cursor, passed = int(following), 0
             if not cursor:
                 return
+
+    def reasons(self, dids: Sequence[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        with self._plainly():
+            for chunk in _chunks(dids):
+                member = self._at_once(*(("SMISMEMBER", key, *chunk) for key in self._failed.values()))
+                for category, known in zip(self._failed, member, strict=True):
+                    found |= {did: category for did, is_member in zip(chunk, known, strict=True) if is_member}
+        return found
+
+    def release(self, dids: Sequence[str]) -> None:
+        self.forget(dids)
 
     def forget(self, dids: Sequence[str]) -> None:
         failed = list(self._failed.values())

@@ -3,13 +3,15 @@
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.ledger_log import RecordedDb, SharedHead
 from sanderling.stores.ports import MOST_FAILURES, Due, Finished, HostAside, ProgressError, ProgressView, Unfinished
 from sanderling.stores.sqlite_file import FileKind, open_file, transaction
 
@@ -48,6 +50,7 @@ UPGRADE = (
 )
 
 PROGRESS = FileKind("progress of a crawl of repos", 0x53414E50, 2, TABLES)  # "SANP"
+SHARED = "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID"  # of one that machines share: how far it is
 
 State = tuple[str, int, int, int | None]  # category, whether complete, failures in a row, due time
 ARCHIVED: State = ("", 1, 0, None)
@@ -65,6 +68,22 @@ class SqliteProgress:
             # A commit is on disk when it returns; the default of WAL would lose the last ones with the power.
             self._db.execute("PRAGMA synchronous = FULL")
             _upgrade(self._db)
+            ((self.scheduled,),) = self._db.execute("SELECT scheduled FROM crawl")  # DIDs that have a due time
+
+    @staticmethod
+    def create_shared(path: Path) -> None:
+        """Make the empty progress that all copies of one begin with. Raises FolderError."""
+        with closing(open_file(path, PROGRESS)) as db, plainly(path):
+            db.execute(SHARED)
+
+    def share(self, share: Callable[[bytes], SharedHead]) -> None:
+        """From now on, hand each transaction to `share` before it is committed here; what it raises undoes it here too.
+
+        What counts is what `share` keeps: this file is a copy, which a machine that fails may set back a little.
+        """
+        with self._alone() as db:
+            self._db = cast("sqlite3.Connection", RecordedDb(db, share))
+            self._db.execute("PRAGMA synchronous = NORMAL")
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
@@ -140,6 +159,7 @@ class SqliteProgress:
             last = {each.host: each for each in hosts}
             db.executemany("DELETE FROM aside WHERE host = ?", ((host,) for host in last))
             db.executemany("INSERT INTO aside VALUES (?, ?, ?)", (each for each in last.values() if each.category))
+        self.scheduled += scheduled
 
     def aside(self, limit: int) -> list[HostAside]:
         with self._alone() as db:
@@ -152,7 +172,7 @@ class SqliteProgress:
         return None if row is None else HostAside._make(row)
 
     def clear_aside(self) -> None:
-        with self._alone() as db:
+        with self._alone() as db, transaction(db):
             db.execute("DELETE FROM aside")
 
     def view(self) -> ProgressView:
@@ -178,20 +198,32 @@ class SqliteProgress:
             hosts_aside=aside,
         )
 
+    def reasons(self, dids: Sequence[str]) -> dict[str, str]:
+        with self._alone():
+            return {did: state[0] for did, state in self._states(dids).items() if state[0]}
+
+    def release(self, dids: Sequence[str]) -> None:
+        with self._alone() as db:
+            self._remove(db, dids)
+
     def forget(self, dids: Sequence[str]) -> None:
         with self._alone() as db:
             db.execute("PRAGMA secure_delete = ON")
-            with transaction(db):
-                old = self._states(dids)
-                db.executemany("DELETE FROM did WHERE did = ?", ((did,) for did in old))
-                gone = Counter(state[:2] for state in old.values())
-                db.executemany(
-                    "UPDATE tally SET dids = dids - ? WHERE category = ? AND complete = ?",
-                    ((number, *kind) for kind, number in gone.items()),
-                )
-                scheduled = sum(state[3] is not None for state in old.values())
-                db.execute("UPDATE crawl SET scheduled = scheduled - ?", (scheduled,))
+            self._remove(db, dids)
             db.execute("VACUUM")  # what was freed earlier was not overwritten then
+
+    def _remove(self, db: sqlite3.Connection, dids: Sequence[str]) -> None:
+        with transaction(db):
+            old = self._states(dids)
+            db.executemany("DELETE FROM did WHERE did = ?", ((did,) for did in old))
+            gone = Counter(state[:2] for state in old.values())
+            db.executemany(
+                "UPDATE tally SET dids = dids - ? WHERE category = ? AND complete = ?",
+                ((number, *kind) for kind, number in gone.items()),
+            )
+            scheduled = sum(state[3] is not None for state in old.values())
+            db.execute("UPDATE crawl SET scheduled = scheduled - ?", (scheduled,))
+        self.scheduled -= scheduled
 
     def reset(self) -> None:
         with self._alone() as db, transaction(db):
@@ -199,10 +231,12 @@ class SqliteProgress:
             db.execute("DELETE FROM tally")
             db.execute("DELETE FROM aside")
             db.execute("UPDATE crawl SET cursor = '', segment = 0, bytes_written = 0, scheduled = 0")
+        self.scheduled = 0
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._db.close()
+        """Let go of the file, once nobody is at it."""
+        with self._turn:
+            self._db.close()
 
     def _states(self, dids: Sequence[str]) -> dict[str, State]:
         """What is known of these. All in one parameter: there may be fifty thousand, and SQLite takes fewer."""

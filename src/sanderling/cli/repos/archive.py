@@ -1,7 +1,7 @@
 """`sanderling repos replay`, and `sanderling verify` of archives: what is done with archives afterwards."""
 
 import json as jsonlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -13,14 +13,19 @@ from cyclopts.validators import Number
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.flag_files import listing
+from sanderling.cli.processes import how_many
+from sanderling.cli.repos.replay_processes import ReplayGroup, SegmentLoader, is_started
 from sanderling.cli.repos.watch import Bar, Complaints, Places, end, explained, say, segments_at
 from sanderling.clock import SystemClock
 from sanderling.redact import redact_url
+from sanderling.repos.archives import Report
 from sanderling.repos.inspect import verify
 from sanderling.repos.leave_out import RepoLeaveOut
+from sanderling.repos.parts import segment_name
 from sanderling.repos.replay import ReplayRules, ReplaySink, ReplayTotals, RepoReplay
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
+from sanderling.repos.replay_pipe import PipeSink
 from sanderling.stores.clickhouse import open_clickhouse
 from sanderling.words import count, duration, printable, size
 
@@ -45,7 +50,7 @@ LeftOut = Annotated[
 ]
 
 
-def replay_command(
+def replay_command(  # noqa: PLR0913 - a flag each
     *places: Places,
     to: Annotated[str, Parameter(help="chdb:PATH, clickhouse://user@host:8123/database or parquet:FOLDER.")],
     collections: Collections = (),
@@ -54,17 +59,33 @@ def replay_command(
     threads: Annotated[
         int, Parameter(validator=Number(gte=1, lte=64), help="Segments to read side by side.")
     ] = ReplayRules().threads,
+    processes: Annotated[
+        str, Parameter(help="Processes that load one segment at a time each, or auto: one for each core.")
+    ] = "1",
     json: AsJson = False,
 ) -> None:
     """Load every record of these segments."""
-    listed = listed_in(leave_out)
+    number = how_many(processes)
+    if number > 1 and threads != ReplayRules().threads:
+        raise CommandError("--threads and --processes: expected one of them", code=2)
+
+    def make(sink: ReplaySink, report: Report) -> RepoReplay:
+        rules, listed = ReplayRules(threads=threads), listed_in(leave_out)
+        return RepoReplay(sink, report, collections=collections, again=again, leave_out=listed, rules=rules)
+
+    if is_started():
+        _load_for_another(to, make)
+        return
     paths, complaints, clock = segments_at(places), Complaints(shown=not json), SystemClock()
     with explained(), _opened(to, paths) as sink:
-        began = clock.now()
-        rules = ReplayRules(threads=threads)
-        run = RepoReplay(sink, complaints, collections=collections, again=again, leave_out=listed, rules=rules)
+        began, run = clock.now(), make(sink, complaints)
         with Bar(paths, shown=not json) as bar:
-            done = run.run(paths, lambda more: bar.add(more.bytes, more.records))
+
+            def watch(more: ReplayTotals) -> None:
+                bar.add(more.bytes, more.records)
+
+            several = number > 1 and len(paths) > 1
+            done = ReplayGroup(sink, complaints, watch, paths, number).run() if several else run.run(paths, watch)
         seconds, old = clock.now() - began, isinstance(sink, ClickhouseSink) and sink.by_month
     if json:
         numbers = asdict(done) | {"seconds": round(seconds, 3), "to": redact_url(to)}
@@ -73,6 +94,26 @@ def replay_command(
     else:
         say([*complaints.words(), *_replayed(done, seconds, to), *([BY_MONTH] if old else [])])
     end(complaints)
+
+
+def _load_for_another(to: str, make: Callable[[ReplaySink, Report], RepoReplay]) -> None:
+    """Be one of the processes of a replay: load the segments that are handed to it."""
+    loader = SegmentLoader()
+    with explained(), _opened_beside(to, loader) as sink:
+        loader.run(make(sink, loader.report))
+
+
+@contextmanager
+def _opened_beside(to: str, loader: SegmentLoader) -> Iterator[ReplaySink]:
+    """Where a process writes that another one has started: to that one, if only one may open the database."""
+    kind, _, rest = to.partition(":")
+    if kind == "chdb":
+        yield PipeSink(loader.pipe)
+    elif kind == "parquet":
+        yield ParquetSink(Path(rest))
+    else:
+        with closing(open_clickhouse(to)) as store:
+            yield ClickhouseSink(store, make=False)
 
 
 def listed_in(path: Path | None) -> RepoLeaveOut:
@@ -85,7 +126,7 @@ def _opened(to: str, paths: Sequence[Path]) -> Iterator[ReplaySink]:
     kind, _, rest = to.partition(":")
     if kind == "parquet" and rest:
         sink = ParquetSink(Path(rest))
-        files = [sink.path_of(path.name) for path in paths]
+        files = [sink.path_of(segment_name(path)) for path in paths]
         if len(set(files)) < len(files):
             raise CommandError(
                 "two segments of the same name would become one file; load each archive into a folder of its own",

@@ -53,11 +53,16 @@ Where = Annotated[
 
 
 @contextmanager
-def open_to_read(url: str | None, did_file: Path | None, folder: Path, *, private: bool) -> Iterator[Directory]:
-    """The directory that a crawl reads. Raises CommandError if there is none, or nothing in it."""
+def open_to_read(
+    url: str | None, did_file: Path | None, folder: Path, *, private: bool, at: Path | None = None
+) -> Iterator[Directory]:
+    """The directory that a crawl reads; what a file lists may be kept `at` a path, for other processes.
+
+    Raises CommandError if there is none, or nothing in it.
+    """
     tally = ImportTally()
     try:
-        directory = _opened(url, did_file, folder, tally, private=private)
+        directory = _opened(url, did_file, folder, tally, private=private, at=at)
     except (DirectoryError, ClickhouseError) as error:
         raise CommandError(str(error), code=2) from None
     with closing(directory):
@@ -72,12 +77,12 @@ def open_to_read(url: str | None, did_file: Path | None, folder: Path, *, privat
 
 
 def _opened(
-    url: str | None, did_file: Path | None, folder: Path, tally: ImportTally, *, private: bool
+    url: str | None, did_file: Path | None, folder: Path, tally: ImportTally, *, private: bool, at: Path | None
 ) -> SqliteDirectory | ClickhouseDirectory:
     if did_file is not None:
         if url is not None:
             raise CommandError("--directory and --did-file: expected one of them", code=2)
-        return read_did_file(did_file, tally, plain=private)
+        return read_did_file(did_file, tally, plain=private, at=at)
     if url is not None and url.partition(":")[0] in ("chdb", "clickhouse", "clickhouses"):
         return ClickhouseDirectory(open_clickhouse(url), tally, plain=private)
     path = _path(url, folder)

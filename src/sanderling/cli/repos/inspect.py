@@ -1,7 +1,7 @@
 """`sanderling repos inspect`: what is in a segment."""
 
 import json as jsonlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -12,28 +12,30 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
-from sanderling.cli.repos.watch import Complaints, end, say
+from sanderling.cli.repos.watch import Complaints, end, say, segments_at
 from sanderling.formats.rca import Block, RcaError
 from sanderling.repos.archives import Archive
-from sanderling.repos.inspect import Inspection, inspect
+from sanderling.repos.inspect import Inspection, inspect, join_inspections, newest
 from sanderling.words import count, printable, size
 
 
 def inspect_command(
-    file: Annotated[Path, Parameter(help="An .rca, finished or not.")],
+    file: Annotated[Path, Parameter(help="An .rca, finished or not; or a folder of them.")],
     /,
     *,
     did: Annotated[str | None, Parameter(help="Only this repo, and its collections.")] = None,
     verify: Annotated[bool, Parameter(negative=(), help="Compare every CRC, and unpack everything.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Say what is in a segment."""
+    """Say what is in a segment, or in all segments of a folder."""
     complaints = Complaints(shown=not json)
+    paths = segments_at([file]) if file.is_dir() else [file]
     with _explained(file):
         if did is not None:
-            _one_repo(file, did, complaints, as_json=json)
+            _one_repo(file, paths, did, complaints, as_json=json)
             return
-        found = inspect(file, complaints, verify=verify)
+        each = [inspect(path, complaints, verify=verify) for path in paths]
+        found = join_inspections(file, each) if file.is_dir() else each[0]
     if json:
         print(jsonlib.dumps(_as_json(found) | complaints.as_json()))
     else:
@@ -41,9 +43,13 @@ def inspect_command(
     end(complaints)
 
 
-def _one_repo(file: Path, did: str, complaints: Complaints, *, as_json: bool) -> None:
-    with Archive(file, complaints) as archive:
-        block = archive.find(did)
+def _one_repo(file: Path, paths: Sequence[Path], did: str, complaints: Complaints, *, as_json: bool) -> None:
+    if file.is_dir():
+        kept = newest(paths, did, complaints)
+        block = None if kept is None else kept[1]
+    else:
+        with Archive(file, complaints) as archive:
+            block = archive.find(did)
     if block is None:
         raise CommandError(f"{did} is not in {file}")
     if as_json:
@@ -75,6 +81,7 @@ def _as_json(found: Inspection) -> dict[str, object]:
         "file": str(found.path),
         "bytes": found.size,
         "created_at": found.header.created_at,
+        "segments": found.segments,
         "finalised": found.footer is not None,
         "index": found.footer and found.footer._asdict(),
         "torn": found.torn,
@@ -88,7 +95,10 @@ def _as_json(found: Inspection) -> dict[str, object]:
 def _table(found: Inspection) -> Iterator[str]:
     footer = found.footer
     yield f"{found.path}: {size(found.size)}, begun {_when(found.header.created_at)}"
-    if footer:
+    if found.path.is_dir():
+        torn = f"; {size(found.torn)} behind the last whole repo of one that is not finished" if found.torn else ""
+        yield f"  {count(found.segments, 'segment')}{torn}"
+    elif footer:
         yield f"  index of {count(footer.repos, 'repo')} at byte {footer.index_offset:,}, CRC {footer.crc:08x}"
     else:
         yield f"  not finalised, or without a sound index; {size(found.torn)} behind the last whole repo"

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -14,16 +14,16 @@ from sanderling.apis.atproto import AtprotoCategory
 from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.flags import SETTING
 from sanderling.clock import SystemClock
+from sanderling.crawls.parts import number_of_parts, part_folder
 from sanderling.extras import load
 from sanderling.redact import HIDDEN, redact_url
-from sanderling.repos.segments import segments_in
+from sanderling.repos.parts import PROGRESS, JoinedProgress, all_segments, archive_folders
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.ports import HostAside, ProgressError, ProgressView, RepoProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import FILE
 from sanderling.words import count, duration, printable, size
 
-PROGRESS = "progress.db"
 CATEGORIES = tuple(category.value for category in AtprotoCategory)
 NOTHING = ProgressView(cursor="", completed=0, failed={}, segment=0, total_crawled=0, bytes_written=0)
 HOSTS_SHOWN = 5  # that were set aside
@@ -69,33 +69,58 @@ USUAL = ArchiveFolder()
 
 
 @contextmanager
-def open_progress(place: ArchiveFolder) -> Iterator[RepoProgress]:
-    """The progress, made where there is none. Raises CommandError."""
+def open_progress(place: ArchiveFolder, part: int | None = None) -> Iterator[RepoProgress]:
+    """The progress of one process, or of a part, made where there is none. Raises CommandError."""
     try:
-        progress = _opened(place)
+        progress = _opened(place, part)
     except ProgressError as error:
         raise CommandError(str(error)) from None
     with closing(progress):
         yield progress
 
 
-def _opened(place: ArchiveFolder) -> Any:  # noqa: ANN401 - a Progress that can be closed
+@contextmanager
+def open_joined(place: ArchiveFolder) -> Iterator[JoinedProgress]:
+    """The progress of all parts, or of one process, as one. Raises CommandError."""
+    with ExitStack() as stack:
+        parts = _number_of_parts(place.out)
+        stores = [stack.enter_context(open_progress(place, part)) for part in range(parts)]
+        if not parts or place.redis_address is not None or (place.out / PROGRESS).is_file():
+            stores.append(stack.enter_context(open_progress(place)))
+        yield JoinedProgress(stores, parts or 1)
+
+
+def _number_of_parts(folder: Path) -> int:
+    try:
+        return number_of_parts(folder)
+    except FolderError as error:
+        raise CommandError(str(error), code=2) from None
+
+
+def is_begun(place: ArchiveFolder) -> bool:
+    """Whether there is progress to look at, as far as that can be told without a server. Raises CommandError."""
+    folders = [place.out, *(part_folder(place.out, part) for part in range(_number_of_parts(place.out)))]
+    return place.redis_address is not None or any((folder / PROGRESS).is_file() for folder in folders)
+
+
+def _opened(place: ArchiveFolder, part: int | None) -> Any:  # noqa: ANN401 - a Progress that can be closed
     address = place.redis_address
     if address is None:
-        return SqliteProgress(place.out / PROGRESS)
+        return SqliteProgress((place.out if part is None else part_folder(place.out, part)) / PROGRESS)
     if "://" not in address and not _ADDRESS.fullmatch(address):
         _, login, host = address[:80].rpartition("@")
         found = f"{HIDDEN}@{host}" if login else host
         raise CommandError(f"redis-address: {found!r}, expected HOST:PORT, as in localhost:6379, or a URL", code=2)
     redis = load("sanderling.stores.redis_progress", "redis-address")
-    return redis.RedisProgress(address if "://" in address else f"redis://{address}/0", categories=CATEGORIES)
+    url, prefix = address if "://" in address else f"redis://{address}/0", "" if part is None else f"part:{part:04}:"
+    return redis.RedisProgress(url, categories=CATEGORIES, prefix=f"crawler:{prefix}")
 
 
 def known_progress(place: ArchiveFolder) -> ProgressView:
     """How far the crawl is; nothing is made where there is none. Raises CommandError."""
-    if place.redis_address is None and not (place.out / PROGRESS).is_file():
+    if not is_begun(place):
         return NOTHING
-    with open_progress(place) as progress, _plainly(place.out):
+    with open_joined(place) as progress, _plainly(place.out):
         return progress.view()
 
 
@@ -120,7 +145,7 @@ def known_aside(place: ArchiveFolder, view: ProgressView) -> list[HostAside]:
     """The first hosts that were set aside. Raises CommandError."""
     if not view.hosts_aside:
         return []
-    with open_progress(place) as progress, _plainly(place.out):
+    with open_joined(place) as progress, _plainly(place.out):
         return progress.aside(HOSTS_SHOWN)
 
 
@@ -211,14 +236,14 @@ def reset(
     """Forget how far the crawl of a folder is, and delete its segments."""
     folder, view = place.out, known_progress(place)
     with _alone(folder):
-        segments = segments_in(folder) if folder.is_dir() else []
+        segments = all_segments(folder) if folder.is_dir() else []
         if view == NOTHING and not segments:
             print(f"Nothing to forget in {printable(_where(place))}.")
             return
         found = f"{count(view.completed, 'complete DID')} and {count(len(segments), 'segment')} in {folder}"
         if not yes:
             _ask(found)
-        with open_progress(place) as progress, _plainly(folder):
+        with open_joined(place) as progress, _plainly(folder):
             # The progress first: what it calls complete and is nowhere would never be asked for again.
             progress.reset()
             for path in segments:
@@ -249,9 +274,8 @@ def _alone(folder: Path) -> Iterator[None]:
     if not folder.is_dir():
         yield
         return
-    with _plainly(folder):
-        lock = Lock(folder / "lock")
-    try:
+    with ExitStack() as held:
+        with _plainly(folder):
+            for each in sorted({folder, *archive_folders(folder)}):
+                held.callback(Lock(each / "lock").release)
         yield
-    finally:
-        lock.release()

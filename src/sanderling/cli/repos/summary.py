@@ -9,8 +9,8 @@ from sanderling.apis.atproto import AtprotoCategory
 from sanderling.cli import command_line
 from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, ArchiveFolder, SavedProgress, hosts_aside
 from sanderling.observe.report import Report
+from sanderling.repos.parts import all_segments
 from sanderling.repos.report import ReposFacts
-from sanderling.repos.segments import segments_in
 from sanderling.stores.durable import plainly
 from sanderling.stores.ports import HostAside
 from sanderling.words import count, duration, size
@@ -58,7 +58,7 @@ def summarise(
     gone = {name: number for name, number in failed.items() if name in CATEGORIES and AtprotoCategory(name).permanent}
     left = {name: number for name, number in failed.items() if name not in gone}
     with plainly(place.out):
-        segments = segments_in(place.out)
+        segments = all_segments(place.out)
     return ArchiveSummary(
         complete=complete and not left,
         walked=complete,
