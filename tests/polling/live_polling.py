@@ -147,6 +147,7 @@ class Absent:
     """A database that is not to be had for a while, and takes so many seconds to say so."""
 
     def __init__(self, store: PollingStore, begin: float, end: float, seconds: float) -> None:
+        self.database = store.database
         self._store = store
         self._begin = begin
         self._end = end

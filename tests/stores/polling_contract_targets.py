@@ -15,6 +15,7 @@ from polling_play import (
     event,
     found,
     get,
+    holding,
     keep,
     ran,
     taken,
@@ -33,6 +34,7 @@ from sanderling.stores.polling import (
     StoredTargetCounts,
     TargetRun,
 )
+from sanderling.stores.polling_lease import PolledElsewhereError
 from sanderling.stores.polling_rows import MOST_EDITS
 from sanderling.stores.polling_store import PollingStore
 
@@ -669,9 +671,12 @@ class TargetsContract:
         async with place.opens() as store, place.opens() as other:
             await store.claim(WALL)
 
-            with pytest.raises(PollingStoreError, match="polls") as error:
-                await other.claim(WALL)
+            async with holding(store):
+                with pytest.raises(PolledElsewhereError, match="polls") as error:
+                    await other.claim(WALL)
             assert not error.value.transient
+            assert store.database.may_send()
+            assert not other.database.may_send()
             assert await other.settings() == {}, "all else may be done"
 
         async with place.opens() as store:

@@ -1,7 +1,8 @@
 """Where a store of `polling` is played with, and small documents and targets to do so."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
 from sanderling.stores.documents import (
@@ -94,6 +95,15 @@ async def get(store: PollingStore, source_id: str = "a", kind: str = "race") -> 
     target = await store.find(kind, source_id)
     assert target is not None
     return target
+
+
+@asynccontextmanager
+async def holding(store: PollingStore) -> AsyncIterator[None]:
+    """Whoever has claimed it shows that it lives."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(store.database.hold(bool))
+        yield
+        task.cancel()
 
 
 def ran(target: PollingTarget, **fields: Any) -> TargetRun:  # noqa: ANN401 - of a run

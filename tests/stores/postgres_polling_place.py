@@ -16,7 +16,7 @@ from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.postgres_polling import PollingConnections, open_postgres_polling
 from sanderling.stores.postgres_polling_tables import OWN
 
-EMPTIED = [name for name in OWN if name != "polling_meta"] + [table.name for table in SCHEMA.tables]
+EMPTIED = [name for name in OWN if name != "polling_meta"] + [table.name for table in SCHEMA.tables] + ["lease"]
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'"
 TABLES = "SELECT count(*) FROM information_schema.tables WHERE table_schema = $1"
 

@@ -8,14 +8,16 @@ import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a mark
 import pytest
 from looping import in_loop
 from polling_contract import PollingContract
-from polling_play import SCHEMA, WALL, Place, add, all_rows, event, found, keep, note, race, taken, told
+from polling_play import SCHEMA, WALL, Place, add, all_rows, event, found, holding, keep, note, race, taken, told
 from postgres_polling_place import at, connected, fresh_schema, link_of, opened, place_in, wipe
 
 from sanderling.outcome import Code
 from sanderling.stores.documents import Column, Schema, SourceError, SourceRow, SourceTable
 from sanderling.stores.polling import PollingStoreError
-from sanderling.stores.postgres_polling import BY_INDEX, KEEP_ALIVE, open_postgres_polling
+from sanderling.stores.postgres_polling import BY_INDEX, open_postgres_polling
 from sanderling.stores.postgres_polling_targets import DUE
+
+ENDED = "idle_in_transaction_session_timeout"  # by the server, if it was stopped in the middle
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ async def test_what_is_due_is_read_in_the_order_of_its_index(
 
 @in_loop
 async def test_connections_are_set_up_for_what_they_do(postgres: str, schema: str) -> None:
-    asked = [*BY_INDEX, *KEEP_ALIVE, "synchronous_commit", "lock_timeout", "search_path"]
+    asked = [*BY_INDEX, ENDED, "synchronous_commit", "lock_timeout", "search_path"]
     usual = BY_INDEX | {"synchronous_commit": "on", "lock_timeout": "2000", "search_path": schema}
     query = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
     async with opened(at(postgres, schema)) as store:
@@ -82,7 +84,7 @@ async def test_connections_are_set_up_for_what_they_do(postgres: str, schema: st
         written = dict(map(tuple, await link.write(lambda db: db.fetch(query, asked))))
 
     assert usual.items() <= read.items()
-    assert written.items() >= (usual | KEEP_ALIVE).items()
+    assert written.items() >= (usual | {ENDED: "4000"}).items()
     assert hasty == written | {"synchronous_commit": "off"}
 
 
@@ -161,11 +163,43 @@ async def test_to_empty_a_table_is_an_edit_of_all_its_rows(place: Place) -> None
 
 
 @in_loop
+async def test_a_store_of_an_earlier_release_is_taken_over_once_nobody_of_it_polls(
+    place: Place, postgres: str, schema: str
+) -> None:
+    """There a lock told who polls, and those who hold it know nothing of leases."""
+    async with place.opens() as store:
+        await keep(store, event())
+    await place.sql("ALTER TABLE polling_meta ADD COLUMN claims bigint NOT NULL DEFAULT 0")
+    await place.sql("UPDATE polling_meta SET format = 1")
+    await place.sql("DROP TABLE polling_limiter")
+    lock = "SELECT pg_advisory_lock(1396788816::bigint << 32 | oid::bigint) FROM pg_namespace WHERE nspname = $1"
+    async with connected(postgres) as earlier:
+        await earlier.execute(lock, schema)
+        with pytest.raises(PollingStoreError, match="a process of an earlier release polls postgresql://") as error:
+            async with place.opens():
+                pass
+        assert not error.value.transient
+        async with place.opens(None) as reader:
+            assert len(await all_rows(reader)) == 1
+
+    async with place.opens() as store:
+        await store.claim(WALL)
+        assert len(await all_rows(store)) == 1
+    assert await place.sql("SELECT format, claims FROM polling_meta") == [(2, 1)]
+
+
+@in_loop
+async def test_a_source_cannot_have_the_table_that_says_who_polls(postgres: str, schema: str) -> None:
+    with pytest.raises(PollingStoreError, match="a table lease; in PostgreSQL that name is taken"):
+        await open_postgres_polling(at(postgres, schema), Schema((SourceTable("lease", ()),)), "race")
+
+
+@in_loop
 async def test_a_later_version_is_refused(place: Place) -> None:
     async with place.opens():
         await place.sql("UPDATE polling_meta SET format = 9")
 
-    with pytest.raises(PollingStoreError, match="is of format 9, this version reads 1; use a newer version") as error:
+    with pytest.raises(PollingStoreError, match="is of format 9, this version reads 2; use a newer version") as error:
         async with place.opens():
             pass
     assert not error.value.transient
@@ -365,7 +399,7 @@ async def test_nothing_shows_the_password(place: Place, postgres: str, schema: s
         assert schema in repr(store)
         assert "hunter2" not in repr(store) + repr(link_of(store)) + repr(link_of(store)._address)
         await store.claim(WALL)
-        async with place.opens() as other:
+        async with place.opens() as other, holding(store):
             with pytest.raises(PollingStoreError, match="another process polls") as error:
                 await other.claim(WALL)
             assert "hunter2" not in str(error.value)

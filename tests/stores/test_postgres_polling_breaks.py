@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 import postgres_polling_killed
 import pytest
 from killed import killed
@@ -21,6 +20,7 @@ from polling_play import (
     event,
     found,
     get,
+    holding,
     keep,
     ran,
     replayed,
@@ -38,9 +38,11 @@ from postgres_polling_place import (
 )
 from wire import Wire
 
-from sanderling.stores import postgres_polling
 from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_lease import PolledElsewhereError
 from sanderling.stores.polling_store import PollingStore
+
+PAST = "UPDATE lease SET until = clock_timestamp() - interval '1 s'"
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +60,6 @@ def schema(postgres: str, shared: str) -> str:
 @pytest.fixture
 def place(postgres: str, schema: str) -> Place:
     return place_in(postgres, schema)
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever finds another one polling knows it soon."""
-    monkeypatch.setitem(postgres_polling.LOCK_TIMEOUT, "lock_timeout", "200ms")
 
 
 @asynccontextmanager
@@ -96,8 +92,8 @@ async def test_a_backend_that_is_ended_in_the_middle_leaves_nothing_and_it_goes_
             assert await all_rows(store) == {}
 
         assert brief(await keep(store, event())) == ["insert events e"]
-        async with place.opens() as other:
-            with pytest.raises(PollingStoreError, match="another process polls"):
+        async with place.opens() as other, holding(store):
+            with pytest.raises(PolledElsewhereError, match="another process polls"):
                 await other.claim(WALL)
 
 
@@ -190,31 +186,59 @@ async def test_who_is_cancelled_in_the_middle_leaves_nothing_and_the_next_goes_o
 # --- who polls ---
 
 
-@pytest.mark.usefixtures("impatient")
 @in_loop
-async def test_who_lost_the_connection_and_finds_another_one_polling_is_told(
-    place: Place, postgres: str, schema: str
-) -> None:
-    async with polling(at(postgres, schema)) as store, place.opens() as other, connected(postgres) as db:
+async def test_who_slept_past_the_lease_writes_nothing_and_is_told(place: Place, postgres: str, schema: str) -> None:
+    async with (
+        polling(at(postgres, schema)) as store,
+        place.opens() as other,
+        connected(postgres, search_path=schema) as db,
+    ):
         (target,) = await add(store, found("a"))
-        await db.execute("SELECT pg_terminate_backend($1)", process_of(store))
+        await db.execute(PAST)
         await other.claim(WALL)
 
         for _ in range(2):
-            with pytest.raises(PollingStoreError, match="another process polls postgresql://") as error:
+            with pytest.raises(PolledElsewhereError, match="another process polls postgresql://") as error:
                 await store.write([ran(target, runs=5)])
             assert not error.value.transient
+        with pytest.raises(PolledElsewhereError):
+            await store.database.hold(bool)
+        assert not store.database.may_send()
         assert (await other.find("race", "a")) == target
 
         await other.close()
-        with pytest.raises(PollingStoreError, match=r"another process polled .* while the connection was") as error:
+        with pytest.raises(PolledElsewhereError):
             await store.write([ran(target, runs=5)])
-        assert not error.value.transient
 
 
-@pytest.mark.usefixtures("impatient")
 @in_loop
-async def test_our_own_old_connection_is_no_other_process(place: Place, postgres: str, schema: str) -> None:
+async def test_nobody_takes_over_in_the_middle_of_a_write_until_the_server_ends_it(
+    place: Place, postgres: str, schema: str
+) -> None:
+    """One that was stopped there holds its rows, too."""
+    async with (
+        polling(at(postgres, schema)) as store,
+        place.opens() as other,
+        connected(postgres, search_path=schema) as db,
+    ):
+        await keep(store, event())
+        link = link_of(store)
+        stopped = link._db.transaction()
+        await stopped.start()
+        await link._check_lease(link._db)
+        await link._db.execute("UPDATE polling_meta SET newest = 100")
+        await db.execute(PAST)
+
+        async with asyncio.timeout(60):
+            await other.claim(WALL)  # which waits for the server, and not for us
+
+        assert (await other.span()).newest == 1
+        with pytest.raises(PollingStoreError):
+            await keep(store, event("f"))
+
+
+@in_loop
+async def test_a_connection_that_breaks_does_not_cost_the_lease(place: Place, postgres: str, schema: str) -> None:
     """The server may not have noticed that it broke."""
     async with polling(at(postgres, schema)) as store:
         link = link_of(store)
@@ -222,10 +246,9 @@ async def test_our_own_old_connection_is_no_other_process(place: Place, postgres
 
         assert brief(await keep(store, event())) == ["insert events e"]
 
-        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
-            await old.execute("SELECT 1")
-        async with place.opens() as other:
-            with pytest.raises(PollingStoreError, match="another process polls"):
+        await old.close()
+        async with place.opens() as other, holding(store):
+            with pytest.raises(PolledElsewhereError, match="another process polls"):
                 await other.claim(WALL)
 
 
@@ -242,7 +265,7 @@ async def test_what_was_closed_stays_closed(place: Place) -> None:
 
 
 @pytest.mark.parametrize("after", [1, 7, 25])
-def test_kill_9_leaves_rows_and_changes_that_agree_and_another_may_poll_at_once(
+def test_kill_9_leaves_rows_and_changes_that_agree_and_another_may_poll_soon(
     postgres: str, schema: str, after: int
 ) -> None:
     url = at(postgres, schema)

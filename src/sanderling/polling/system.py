@@ -52,7 +52,10 @@ class PollingResources:
 class PollingSystem:
     """Polls one source into one database. `run` it once; `stop` lets what is under way come to its end."""
 
-    def __init__(self, tools: PollingResources, *, clock: Clock, rng: Random, keep: int = 100_000) -> None:
+    def __init__(
+        self, tools: PollingResources, *, clock: Clock, rng: Random, keep: int = 100_000, others: bool = False
+    ) -> None:
+        """With `others`, processes that wait to poll: then nothing is asked for while one of them may be polling."""
         source, store = tools.source, tools.store
         self.tools = tools
         self.clock = clock
@@ -79,6 +82,8 @@ class PollingSystem:
             self.source, handler, self.writer, tools.limiter, clock, ENGINE
         )
         self.source.wake = self.engine.wake
+        if others:
+            self.engine.may_ask = store.database.may_send
         self.activity = ActivityWatch(source, self.sync, clock, self.measures)
         self.discovery = DiscoveryLoop(source, tools.fetcher, tools.memory, self.writer, clock, tools.desk)
         self.subscribers: list[Subscriber] = []
@@ -93,6 +98,15 @@ class PollingSystem:
     async def open(self) -> None:
         """Be the one who polls, and learn how things stand. Raises PollingStoreError."""
         await self.tools.store.claim(self.clock.wall())
+        try:
+            async with asyncio.TaskGroup() as group:
+                holding = group.create_task(self.tools.store.database.hold(bool))
+                await self._learn()
+                holding.cancel()
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+    async def _learn(self) -> None:
         await self.feed.open()
         self.needs.load(await self.tools.store.fetched())
         # Its rows say what is live, also while nobody can tell what there is: the upstream may be down just now.
@@ -105,6 +119,7 @@ class PollingSystem:
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
         """Poll until it is stopped; `others` run beside it, and end with it. `open` it first."""
         loops = (
+            self.tools.store.database.hold(self.engine.pump),
             self.sync.run(),
             self.discovery.run(self.tools.store),
             self.activity.run(),

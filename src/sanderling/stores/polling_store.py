@@ -15,13 +15,11 @@ from sanderling.executor import Executor
 from sanderling.extras import load
 from sanderling.stores.database import (
     ColumnType,
-    Database,
     DatabaseTrouble,
     Insert,
     Row,
     SqlCondition,
     Transaction,
-    Work,
     encoded,
 )
 from sanderling.stores.documents import Schema
@@ -43,6 +41,7 @@ from sanderling.stores.polling import (
     WantedTarget,
 )
 from sanderling.stores.polling_documents import Documents, DocumentStatements, Tables
+from sanderling.stores.polling_lease import PollingDatabase
 from sanderling.stores.polling_rows import check_document, checked_fields, checked_seconds, is_text
 
 T = TypeVar("T")
@@ -108,19 +107,6 @@ def insert_found(said: Statements) -> Insert:
     return Insert("polling_targets", FOUND, then, same={"next_due": NUMBER})
 
 
-class PollingDatabase(Database, Protocol):
-    """A database of which one process at a time is the one that polls."""
-
-    async def peek(self, work: Work[T]) -> T:
-        """Read, for whoever polls: nobody who looks at a long list is in the way."""
-
-    async def edit(self, work: Work[T], *, durable: bool = True) -> T:
-        """What people and subscribers write, beside whoever polls."""
-
-    async def take_over(self, work: Work[None]) -> None:
-        """Be the one who polls, until `close`, and begin with `work`. Raises PollingStoreError if another one is."""
-
-
 class PollingDialect(Protocol):
     """What a database does in its own way."""
 
@@ -161,7 +147,7 @@ class PollingStore:
     """See `open_polling`."""
 
     def __init__(self, database: PollingDatabase, tables: Tables, dialect: PollingDialect) -> None:
-        self._database = database
+        self.database = self._database = database
         self._tables = tables
         self._documents = Documents(dialect.said.documents, tables, database.dialect)
         self._dialect = dialect
@@ -170,7 +156,7 @@ class PollingStore:
     # --- for whoever polls ---
 
     async def claim(self, wall: float) -> None:
-        """Be the one who polls, until `close`. Raises PollingStoreError (not transient) if another process is.
+        """Be the one who polls, until `close`. Raises PolledElsewhereError if another process is.
 
         Targets that are due later than max(interval, LONGEST_PAUSE) from now are due now: their clock was another.
         """

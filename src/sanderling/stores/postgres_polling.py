@@ -5,27 +5,29 @@ There are a few for reading and for admins, and one for whoever polls. `postgres
 
 Tricky bits:
 
-- The one that polls holds a lock of the server for as long as its connection lives, and all that it writes goes through
-  that connection, one transaction after another. So nobody writes who has lost the lock without knowing.
-- If that connection breaks, the next write takes the lock again. If the server has not noticed, our own old connection
-  still holds it, and is ended. If another process polled meanwhile, we are not the one any more.
+- The one that polls has a lease (`polling_lease`), and every transaction of its checks that it still has. While one is
+  open nobody takes the lease: so nobody writes who has lost it. One that was stopped in the middle of a transaction is
+  ended by the server.
 - A connection that breaks during a commit leaves open whether that was made. The error is transient then, as for any
   other break; whoever follows the changes reads them from the store after any error.
 - An admin who has the rights needs none of this: `UPDATE polling_targets SET enabled = false` is heard of.
-- It needs a session: a pooler that hands out a connection per transaction would hand out the lock, too.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
+from sanderling.clock import SystemClock
 from sanderling.stores.database import DatabaseTrouble, First, Work
 from sanderling.stores.documents import Schema
+from sanderling.stores.leases import LeasesAwayError, LeasesError, name_holder
 from sanderling.stores.polling import EXPECTED, PollingStoreError
 from sanderling.stores.polling_documents import Tables
+from sanderling.stores.polling_lease import SECONDS, PollingLease
 from sanderling.stores.polling_store import PollingStore, raised
 from sanderling.stores.postgres_database import (
     LONGEST_MESSAGE,
@@ -37,6 +39,7 @@ from sanderling.stores.postgres_database import (
     pool_of,
     tried,
 )
+from sanderling.stores.postgres_leases import HELD, PostgresLeases
 from sanderling.stores.postgres_polling_tables import prepare
 from sanderling.stores.postgres_polling_targets import PostgresPollingDialect
 from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, SETTINGS, PostgresAddress, read_url
@@ -45,42 +48,34 @@ T = TypeVar("T")
 
 CONNECTIONS = 4
 TRIES = 3
-# Whoever polls must not stand still because an admin has gone for lunch in the middle of a transaction. And a process
-# that was killed has let go of its lock within that time, even if the server is slow to notice.
+# Whoever polls must not stand still because an admin has gone for lunch in the middle of a transaction.
 LOCK_TIMEOUT = {"lock_timeout": "2s"}
 # What is asked is a few of many rows, by an index that is there for it. Left to itself the server reads all of a table
 # that has just been filled, and sorts it; or all of it for 5,000 keys. With 200,000 targets that took 520 ms instead of
 # 3, and 490 instead of 150.
 BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
-# A host that vanished keeps its lock until the server notices: half a minute instead of two hours.
-KEEP_ALIVE = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "4"}
-
-# "SANP", and beside it the schema, which has that number in this database alone.
-KEY = "(SELECT (1396788816::bigint << 32) | oid::bigint FROM pg_namespace WHERE nspname = $1)"
-TAKE = f"SELECT pg_advisory_lock({KEY})"
-LET_GO = f"SELECT pg_advisory_unlock({KEY})"
-HOLDER = f"""SELECT pid, extract(epoch FROM backend_start)::float8, host(client_addr)
-    FROM pg_locks JOIN pg_stat_activity USING (pid)
-    WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND (classid::bigint << 32) | objid::bigint = {KEY}
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""  # noqa: S608 - ours
-OURSELVES = "SELECT pid, extract(epoch FROM backend_start)::float8 FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+# One that was stopped in the middle of a transaction keeps others from taking over until then.
+WRITES = {"idle_in_transaction_session_timeout": f"{SECONDS:.0f}s"}
+# Taking a lease locks its row FOR UPDATE, which this is in the way of; beginning it anew does not.
+FENCE = f"{HELD} FOR KEY SHARE"
 
 
 class PollingConnections(PostgresDatabase):
     """See `open_link`."""
 
-    def __init__(self, address: PostgresAddress, pool: Any) -> None:  # noqa: ANN401 - asyncpg has no types
+    def __init__(self, address: PostgresAddress, pool: Any, leases: PostgresLeases) -> None:  # noqa: ANN401 - no types
         super().__init__(address, {"read": pool, "write": pool}, raised, TRIES)
         self._address = address
         self._pool = pool
         self._db: Any = None  # the one for whoever polls
         self._turn = asyncio.Lock()
-        self._claims: int | None = None  # how many claims there had been with ours; None without one
-        self._self: tuple[int, float] | None = None  # the server's process behind our claim, and since when
+        self._leases = leases
+        self._lease = PollingLease(leases, address.place, SystemClock(), SystemClock.boot)
+        self._claiming = False  # whether the leases were opened
         self._ending = False  # a transaction: nobody knows whether one that breaks now was made
 
     def __repr__(self) -> str:
-        return f"<Link to {self.place}{'' if self._claims is None else ', claimed'}>"
+        return f"<Link to {self.place}{'' if self._lease.lease is None else ', claimed'}>"
 
     async def peek(self, work: Work[T]) -> T:
         return await self.read(work)
@@ -105,6 +100,7 @@ class PollingConnections(PostgresDatabase):
         db = await self._ready()
         try:
             async with begun(db):
+                await self._check_lease(db)
                 if not durable:
                     await db.execute("SET LOCAL synchronous_commit = off")
                 done = await work(PostgresTransaction(db))
@@ -125,20 +121,12 @@ class PollingConnections(PostgresDatabase):
             self._db = None
 
     async def _ready(self) -> Any:  # noqa: ANN401 - no types
-        """The connection for whoever polls, with the lock if that is us."""
+        """The connection for whoever polls."""
         if self._pool.is_closing():
             raise PollingStoreError(f"{self.place} was closed here", transient=False)
         if self._db is None or self._db.is_closed():
             self._drop()
-            db = await self._connect()
-            try:
-                if self._claims is not None:
-                    await self._take(db)
-                    await self._check_claims(db)
-            except BaseException:
-                db.terminate()
-                raise
-            self._db = db
+            self._db = await self._connect()
         return self._db
 
     async def _connect(self) -> Any:  # noqa: ANN401 - no types
@@ -146,44 +134,40 @@ class PollingConnections(PostgresDatabase):
             self._address.dsn,
             timeout=CONNECT_SECONDS,
             command_timeout=ANSWER_SECONDS,
-            server_settings=_settings(self._address) | KEEP_ALIVE,
+            server_settings=_settings(self._address) | WRITES,
         )
 
     async def take_over(self, work: Work[None]) -> None:
-        """Be the one who polls, and begin with `work`. Raises PollingStoreError (not transient) if another one is."""
+        """Be the one who polls, and begin with `work`. Raises PolledElsewhereError if another one is."""
         async with self._turn:
-            with plainly(self.place, raised):
-                db = await self._ready()
-                if self._claims is None:
-                    await self._take(db)
-                    # Whoever lost its connection learns by the number that another one polled.
-                    self._claims = await db.fetchval("UPDATE polling_meta SET claims = claims + 1 RETURNING claims")
+            if not self._claiming:
+                await self._open_leases()
+            await self._lease.acquire()
         await self.write(work)
 
-    async def _take(self, db: Any) -> None:  # noqa: ANN401 - no types
-        if not await self._got(db):
-            for process, since, host in await db.fetch(HOLDER, self.schema):  # nobody, if it has just let go
-                if (process, since) != self._self:
-                    where = f", from {host}" if host else ""
-                    raise PollingStoreError(f"another process polls {self.place}{where}", transient=False)
-                await db.execute("SELECT pg_terminate_backend($1)", process)
-            await db.execute(TAKE, self.schema)
-        self._self = tuple(await db.fetchrow(OURSELVES))
-
-    async def _got(self, db: Any) -> bool:  # noqa: ANN401 - no types
+    async def _open_leases(self) -> None:
+        if self._pool.is_closing():
+            raise PollingStoreError(f"{self.place} was closed here", transient=False)
         try:
-            await db.execute(TAKE, self.schema)
-        except asyncpg.LockNotAvailableError:
-            return False
-        return True
+            await self._leases.open()
+            await self._leases.make(1, SECONDS)
+        except (LeasesError, LeasesAwayError) as error:
+            raise PollingStoreError(str(error), transient=isinstance(error, LeasesAwayError)) from error
+        self._claiming = True
 
-    async def _check_claims(self, db: Any) -> None:  # noqa: ANN401 - no types
-        if await db.fetchval("SELECT claims FROM polling_meta") != self._claims:
-            message = f"another process polled {self.place} while the connection was broken; start again"
-            raise PollingStoreError(message, transient=False)
+    async def hold(self, renewed: Callable[[], object]) -> None:
+        await self._lease.hold(renewed)
+
+    def may_send(self) -> bool:
+        return self._lease.may_send()
+
+    async def _check_lease(self, db: Any) -> None:  # noqa: ANN401 - no types
+        lease = self._lease.lease
+        if lease is not None and not await db.fetchval(FENCE, *self._leases.token(lease)):
+            raise self._lease.lost()
 
     async def close(self) -> None:
-        """Let go of the lock and the connections; those that do not part in time are cut."""
+        """Give the lease back and let go of the connections; those that do not part in time are cut."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS), self._turn:
                 await self._part()
@@ -196,19 +180,20 @@ class PollingConnections(PostgresDatabase):
         db, self._db = self._db, None
         try:
             if db is not None and not db.is_closed():
-                if self._claims is not None:
-                    # The server may take its time to notice that a connection was closed.
-                    await db.execute(LET_GO, self.schema)
                 await db.close()
         finally:
-            self._claims = None
+            with suppress(PollingStoreError):  # then it ends by itself
+                await self._lease.release()
+            await self._leases.close()
 
 
 def _settings(address: PostgresAddress) -> dict[str, str]:
     return SETTINGS | LOCK_TIMEOUT | BY_INDEX | {"search_path": address.schema}
 
 
-async def open_link(address: PostgresAddress, prepare: Callable[[Any], Awaitable[T]]) -> tuple[PollingConnections, T]:
+async def open_link(
+    address: PostgresAddress, leases: PostgresLeases, prepare: Callable[[Any], Awaitable[T]]
+) -> tuple[PollingConnections, T]:
     """The connections to that address, where `prepare` was done in a transaction; and what that gave.
 
     Raises PollingStoreError.
@@ -219,7 +204,7 @@ async def open_link(address: PostgresAddress, prepare: Callable[[Any], Awaitable
         async with begun(db):
             return await prepare(db)
 
-    return PollingConnections(address, pool), await open_pools(address, {"read": pool}, prepared, raised)
+    return PollingConnections(address, pool, leases), await open_pools(address, {"read": pool}, prepared, raised)
 
 
 async def open_postgres_polling(url: str, schema: Schema | None, source: str) -> PollingStore:
@@ -228,6 +213,7 @@ async def open_postgres_polling(url: str, schema: Schema | None, source: str) ->
     Without a schema it uses what is there. Raises PollingStoreError.
     """
     address = read_url(url, EXPECTED, raised)
-    link, known = await open_link(address, partial(prepare, at=address, schema=schema, source=source))
+    leases = PostgresLeases(url, f"polling:{address.schema}", name_holder())
+    link, known = await open_link(address, leases, partial(prepare, at=address, schema=schema, source=source))
     tables = Tables({table.name: table for table in known.tables}, known.tables, f"{address.schema}.")
     return PollingStore(link, tables, PostgresPollingDialect())

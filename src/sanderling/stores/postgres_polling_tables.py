@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from sanderling.stores.documents import Column, ColumnKind, Schema, SourceTable
-from sanderling.stores.polling import VERSION, PollingStoreError
+from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.polling_rows import LONGEST_SECONDS, check_names
 from sanderling.stores.postgres_server import PostgresAddress, make_schema, relations
 
+FORMAT = 2  # of the tables; in 1 a lock told who polls, and since 2 a lease does
 TEXT, NUMBER = 'text COLLATE "C"', "double precision"  # texts in the order of code points, as we have it
 TYPES = {
     ColumnKind.TEXT: TEXT,
@@ -52,8 +53,7 @@ _META = f"""(
     format integer NOT NULL,
     source {TEXT} NOT NULL,
     tables text NOT NULL,
-    newest bigint NOT NULL DEFAULT 0,
-    claims bigint NOT NULL DEFAULT 0
+    newest bigint NOT NULL DEFAULT 0
 )"""
 _TARGETS = f"""(
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -99,6 +99,8 @@ _CHANGES = f"""(
 )"""
 # In a table with a column `target` there are the rows of targets whose kind is the name of the table.
 _TOUCHED = f"""(kind {TEXT}, source_id {TEXT}, event {TEXT}, PRIMARY KEY (kind, source_id, event))"""
+# What the limiter of whoever polls knows, for whoever polls next.
+_LIMITER = "(one boolean PRIMARY KEY DEFAULT true CHECK (one), saved bytea NOT NULL, news bytea NOT NULL)"
 OWN = {
     "polling_meta": _META,
     "polling_targets": _TARGETS,
@@ -107,11 +109,20 @@ OWN = {
     "polling_changes": _CHANGES,
     "polling_settings": f"(key {TEXT} PRIMARY KEY, value text NOT NULL)",
     "polling_positions": f"(name {TEXT} PRIMARY KEY, seq bigint NOT NULL)",
+    "polling_limiter": _LIMITER,
 }
 
 BY_EVENT = "CREATE INDEX polling_event ON {0}.polling_targets (event)"
 # What stores of earlier versions lack.
-ADDED = {"polling_touched": f"CREATE TABLE {{0}}.polling_touched {_TOUCHED}", "polling_event": BY_EVENT}
+ADDED = {
+    "polling_touched": f"CREATE TABLE {{0}}.polling_touched {_TOUCHED}",
+    "polling_event": BY_EVENT,
+    "polling_limiter": f"CREATE TABLE {{0}}.polling_limiter {_LIMITER}",
+}
+# Whoever polls in a release of format 1 holds the lock, and reads the number of claims once its connection broke.
+FREE_OF_EARLIER = """SELECT pg_try_advisory_xact_lock((1396788816::bigint << 32) | oid::bigint) FROM pg_namespace
+    WHERE nspname = $1"""
+TO_LEASES = "UPDATE polling_meta SET format = $1, claims = claims + 1"
 
 # What is on in a transaction in which we write rows ourselves.
 WRITING = "sanderling.writing"
@@ -185,7 +196,7 @@ async def prepare(db: Any, at: PostgresAddress, schema: Schema | None, source: s
     Raises PollingStoreError, and changes nothing, where something else is.
     """
     if schema is not None:
-        check_names(schema)
+        _check_names(schema)
     known = await _known(db, at, source)
     if schema is None:
         if known is None:
@@ -197,12 +208,28 @@ async def prepare(db: Any, at: PostgresAddress, schema: Schema | None, source: s
         if known is None:
             await _make_own(db, at, source)
         elif lacking := await _lacking(db, at):
+            if "polling_limiter" in lacking:
+                await _leave_format_1(db, at)
             for name in lacking:
                 await db.execute(ADDED[name].format(at.schema))
             known = None if "polling_touched" in lacking else known
         if known != schema:
             await _make_rows(db, at, schema)
     return schema
+
+
+def _check_names(schema: Schema) -> None:
+    check_names(schema)
+    if "lease" in (table.name for table in schema.tables):
+        said = "the source has a table lease; in PostgreSQL that name is taken, by the table that says who polls"
+        raise PollingStoreError(said, transient=False)
+
+
+async def _leave_format_1(db: Any, at: PostgresAddress) -> None:  # noqa: ANN401 - no types
+    if not await db.fetchval(FREE_OF_EARLIER, at.schema):
+        said = f"a process of an earlier release polls {at.place}; stop it, and all others of that release"
+        raise PollingStoreError(said, transient=False)
+    await db.execute(TO_LEASES, FORMAT)
 
 
 async def _lacking(db: Any, at: PostgresAddress) -> list[str]:  # noqa: ANN401 - no types
@@ -216,9 +243,9 @@ async def _known(db: Any, at: PostgresAddress, source: str) -> Schema | None:  #
     if "polling_meta" not in await relations(db, at.schema):
         return None
     found = await db.fetchrow("SELECT format, source, tables FROM polling_meta")
-    if found is None or found[0] > VERSION:
+    if found is None or found[0] > FORMAT:
         version = None if found is None else found[0]
-        said = f"{at.place} is of format {version}, this version reads {VERSION}; use a newer version"
+        said = f"{at.place} is of format {version}, this version reads {FORMAT}; use a newer version"
         raise PollingStoreError(said, transient=False)
     if source not in ("", found[1]):
         said = f"{at.place} holds the source {found[1]!r:.60}, not {source!r:.60}; choose another with ?schema="
@@ -232,7 +259,7 @@ async def _make_own(db: Any, at: PostgresAddress, source: str) -> None:  # noqa:
     await make_schema(db, at.schema)
     for statement in own(at.schema):
         await db.execute(statement)
-    await db.execute("INSERT INTO polling_meta (format, source, tables) VALUES ($1, $2, '')", VERSION, source)
+    await db.execute("INSERT INTO polling_meta (format, source, tables) VALUES ($1, $2, '')", FORMAT, source)
 
 
 async def _make_rows(db: Any, at: PostgresAddress, schema: Schema) -> None:  # noqa: ANN401 - no types

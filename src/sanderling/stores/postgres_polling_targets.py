@@ -21,8 +21,9 @@ from sanderling.stores.polling import (
     WantedTarget,
 )
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
+from sanderling.stores.polling_lease import PollingDatabase
 from sanderling.stores.polling_rows import LARGEST, LARGEST_PAGE, MOST_EDITS, legible
-from sanderling.stores.polling_store import COLUMNS, FOUND, LISTED, WHOLE, PollingDatabase, Statements, as_found
+from sanderling.stores.polling_store import COLUMNS, FOUND, LISTED, WHOLE, Statements, as_found
 from sanderling.stores.postgres_polling_tables import WRITING
 
 NAMES = [*PollingTarget.__struct_fields__]
@@ -45,10 +46,11 @@ DOCUMENTS = DocumentStatements(
         WHERE id = (SELECT id FROM polling_targets WHERE kind = ?1 AND source_id = ?2 FOR NO KEY UPDATE SKIP LOCKED)""",
     read_again=(
         """WITH others AS MATERIALIZED (
-            SELECT id FROM polling_targets WHERE event = ?3 AND (kind, source_id) <> (?1, ?2) ORDER BY id
-            FOR NO KEY UPDATE),
+            SELECT id FROM polling_targets WHERE event = ?3 AND (kind, source_id) <> (?1, ?2)
+            ORDER BY id + 0 FOR NO KEY UPDATE),
         forgotten AS (
-            UPDATE polling_targets SET etag = '', modified = '', digest = '' WHERE id IN (SELECT id FROM others))
+            UPDATE polling_targets SET etag = '', modified = '', digest = ''
+            WHERE id = ANY (ARRAY(SELECT id FROM others)))
         INSERT INTO polling_edits (target) SELECT id FROM others
         ON CONFLICT (target) DO UPDATE SET target = excluded.target""",
     ),

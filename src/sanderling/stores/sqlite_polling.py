@@ -9,6 +9,7 @@ Tricky bits:
 """
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +20,7 @@ from sanderling.stores.documents import Schema
 from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.polling_documents import Tables
+from sanderling.stores.polling_lease import PolledElsewhereError
 from sanderling.stores.polling_rows import check_names
 from sanderling.stores.polling_store import PollingStore, raised
 from sanderling.stores.sqlite_database import SqliteDatabase, plainly
@@ -68,6 +70,12 @@ class SqlitePollingDatabase(SqliteDatabase):
     async def take_over(self, work: Work[None]) -> None:
         await self._executor(self._take_over, work)
 
+    async def hold(self, renewed: Callable[[], object]) -> None:
+        """Return: the lock file is ours for as long as we live."""
+
+    def may_send(self) -> bool:
+        return self._lock is not None
+
     def _take_over(self, work: Work[None]) -> None:
         place = self._path.with_name(f"{self._path.name}-polls")
         with plainly(place, raised):
@@ -75,7 +83,7 @@ class SqlitePollingDatabase(SqliteDatabase):
                 lock = Lock(place)
             except FolderError:
                 said = f"another process polls {self._path} (process {place.read_text().strip() or 'unknown'})"
-                raise PollingStoreError(said, transient=False) from None
+                raise PolledElsewhereError(said) from None
         try:
             self._write(work, durable=True)
         except BaseException:

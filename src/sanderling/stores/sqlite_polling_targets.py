@@ -28,8 +28,9 @@ from sanderling.stores.polling import (
     WantedTarget,
 )
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
+from sanderling.stores.polling_lease import PollingDatabase
 from sanderling.stores.polling_rows import LARGEST, LONGEST_SECONDS, MOST_EDITS, is_text, legible
-from sanderling.stores.polling_store import COLUMNS, PollingDatabase, Statements, as_found
+from sanderling.stores.polling_store import COLUMNS, Statements, as_found
 from sanderling.stores.sqlite_database import connection_of
 from sanderling.stores.sqlite_polling_tables import INDEX, INTERVAL, UNWANTED, WANTED, WRITING, quoted
 

@@ -162,6 +162,22 @@ class ChangeSinks:
         return found
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyFlags:
+    """Whether others may poll as well, each in its turn."""
+
+    standby: Annotated[bool, Parameter(negative=())] = False
+    """Wait while another process polls this PostgreSQL, and take over when it ends or is cut off."""
+
+    def check(self, place: PollingFolder, *, once: bool) -> None:
+        """Raise CommandError where nobody can take turns."""
+        if self.standby and place.url.partition(":")[0] not in ("postgresql", "postgres"):
+            raise CommandError("--standby is for a database that several machines reach: --database postgresql://…", 2)
+        if self.standby and once:
+            raise CommandError("--once ends by itself and --standby waits for its turn; expected one of them", code=2)
+
+
 @dataclass(frozen=True, slots=True)
 class PollFlags:
     """All flags of polling, but for those that watch it."""
@@ -171,6 +187,12 @@ class PollFlags:
     pace: PollingPace | None = field(default_factory=PollingPace)  # None leaves all settings as they are
     serving: Serving = UNSERVED
     telling: ChangeSinks = field(default_factory=ChangeSinks)
+    turns: StandbyFlags = field(default_factory=StandbyFlags)
+
+    @property
+    def standby(self) -> bool:
+        """Whether others may poll as well, each in its turn."""
+        return self.turns.standby
 
 
 def full_key(key: str) -> str:

@@ -19,15 +19,16 @@ from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import describe_inflight, explain_end
 from sanderling.cli.loop import run as run_loop
 from sanderling.cli.options import BOUNDED, Bounded, Options
-from sanderling.cli.polling.flags import ChangeSinks, PollFlags, PollingPace, PollingUpstream
+from sanderling.cli.polling.flags import ChangeSinks, PollFlags, PollingPace, PollingUpstream, StandbyFlags
 from sanderling.cli.polling.place import USUAL, PollingFolder, keep_kinds, opened
+from sanderling.cli.polling.standby import LeasedSink, StoppedInStandbyError, stand_by
 from sanderling.cli.polling.summary import again, fetched, summarise, words
 from sanderling.cli.reach import KNOWN
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock, SystemClock
-from sanderling.fetch.attempts import Fetcher
+from sanderling.fetch.attempts import Fetcher, LeasedSender, Sends
 from sanderling.observe.histogram import Histogram
 from sanderling.observe.report import Report
 from sanderling.polling.change_sinks import ChangeSink
@@ -40,12 +41,15 @@ from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.durable import plainly
 from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_lease import PolledElsewhereError
+from sanderling.stores.polling_limiter import PollingLimiterKeeper
 from sanderling.web.polling_api import polling_app
+from sanderling.web.polling_standby import standby_app
 from sanderling.web.stream import Streams
 
 Lateness = Mapping[str, Late]  # of all runs, by pace
 Until = Callable[[PollingControl], Awaitable[object]]  # polling stops when it is over
-UPSTREAM, PACE, TELLING = PollingUpstream(), PollingPace(), ChangeSinks()
+UPSTREAM, PACE, TELLING, ALONE = PollingUpstream(), PollingPace(), ChangeSinks(), StandbyFlags()
 
 
 def run(  # noqa: PLR0913 - flags, in groups
@@ -57,19 +61,25 @@ def run(  # noqa: PLR0913 - flags, in groups
     place: PollingFolder = USUAL,
     upstream: PollingUpstream = UPSTREAM,
     pace: PollingPace = PACE,
+    turns: StandbyFlags = ALONE,
     serving: Serving = UNSERVED,
     telling: ChangeSinks = TELLING,
     options: Bounded = BOUNDED,
 ) -> None:
     """Poll until Ctrl-C."""
-    flags = PollFlags(place, upstream, pace, serving, telling)
+    turns.check(place, once=once)
+    flags = PollFlags(place, upstream, pace, serving, telling, turns)
     screen = fitting(json=json, logs=options.log_format is not None)
     if once:
         _run_once(flags, options, screen)
         return
     onward = again(flags, options)
-    with explain_end(onward, KNOWN):
-        ran, late = run_loop(run_polling(flags, options, SystemClock(), screen))
+    try:
+        with explain_end(onward, KNOWN):
+            ran, late = run_loop(_poll_in_turn(flags, options, screen))
+    except StoppedInStandbyError as stopped:
+        screen.end(["Waited for another process that polls, and was stopped."], {"standby": True})
+        sys.exit(130 if stopped.interrupted else 0)
     screen.end(words(flags, ran.last, late, onward), summarise(flags, ran.last, late))
     if ran.interrupted:
         sys.exit(130)
@@ -94,6 +104,25 @@ def _run_once(flags: PollFlags, options: Options, screen: Screen) -> None:
         sys.exit(1)
 
 
+async def _poll_in_turn(
+    flags: PollFlags, options: Options, screen: Screen
+) -> tuple[Ran[Report[PollingFacts]], Lateness]:
+    """Poll until somebody stops it; with --standby, whenever no other process does."""
+    while True:
+        try:
+            return await run_polling(flags, options, SystemClock(), screen)
+        except* PolledElsewhereError as group:
+            if not flags.standby:
+                raise
+            screen.note(f"{_first(group)}; this one waits")
+
+
+def _first(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group
+
+
 async def run_polling(
     flags: PollFlags, options: Options, clock: Clock, screen: Screen, *, until: Until | None = None
 ) -> tuple[Ran[Report[PollingFacts]], Lateness]:
@@ -106,11 +135,20 @@ async def run_polling(
         folder.mkdir(parents=True, exist_ok=True)
     async with opened(flags.place, source.schema, source.name, screen.note) as (store, executor):
         # Redirects are not followed: a header with a secret is for this host only.
-        fetcher = Fetcher(transport.http, transport.limiter, clock=clock, follow=False, retry=False)
+        http: Sends = LeasedSender(transport.http, store.database.may_send) if flags.standby else transport.http
+        fetcher = Fetcher(http, transport.limiter, clock=clock, follow=False, retry=False)
         tools = PollingResources(source, fetcher, transport.limiter, transport.memory, store, executor, folder)
-        system = PollingSystem(tools, clock=clock, rng=Random(), keep=flags.telling.keep_changes)
+        system = PollingSystem(tools, clock=clock, rng=Random(), keep=flags.telling.keep_changes, others=flags.standby)
         watch = PollingWatch(system)
         control = PollingControl(system, watch)
+
+        limits = PollingLimiterKeeper(store.database) if flags.standby else None
+
+        async def wait() -> None:
+            async with flags.serving.serve(partial(standby_app, clock), bool):
+                await stand_by(system, screen.note)
+            if limits is not None:
+                await limits.recall(transport.limiter)
 
         async def stop_after() -> None:
             if until is not None:
@@ -131,7 +169,8 @@ async def run_polling(
             report=watch.report,
             stopping=lambda inflight: describe_inflight(inflight) if inflight else "stopping",
             transport=transport,
-            claim=_claim(system, settings, sinks),
+            limiter_keeper=limits,
+            claim=_claim(system, settings, sinks, wait if flags.standby else None),
             contexts=(flags.serving.serve(partial(_make_api, control, source, clock), screen.note),),
             polling=store,
         )
@@ -142,16 +181,21 @@ async def run_polling(
 
 @asynccontextmanager
 async def _claim(
-    system: PollingSystem, settings: Mapping[str, str], sinks: Mapping[str, ChangeSink]
+    system: PollingSystem,
+    settings: Mapping[str, str],
+    sinks: Mapping[str, ChangeSink],
+    wait: Callable[[], Awaitable[None]] | None,
 ) -> AsyncIterator[None]:
-    """Be the one who polls, by the settings that flags give, and tells the sinks. Raises CommandError."""
+    """Be the one who polls, by the settings that flags give, and tells the sinks. Raises CommandError.
+
+    `wait` does so once no other process polls.
+    """
     store, clock = system.tools.store, system.clock
-    try:
-        await system.open()
-    except PollingStoreError as error:
-        if error.transient:
-            raise
-        raise CommandError(f"{error}; stop it first, or poll into another --out or --database", code=2) from None
+    if wait is None:
+        await _open(system)
+    else:
+        await wait()
+        sinks = {name: LeasedSink(sink, store.database.may_send) for name, sink in sinks.items()}
     await keep_kinds(store, system.tools.source.kinds)
     for key, text in settings.items():
         await system.live.set(key, text)
@@ -160,6 +204,15 @@ async def _claim(
             stack.push_async_callback(sink.close)
             system.subscribers.append(Subscriber(name, sink, system.feed, store, clock, Random()))
         yield
+
+
+async def _open(system: PollingSystem) -> None:
+    try:
+        await system.open()
+    except PollingStoreError as error:
+        if error.transient:
+            raise
+        raise CommandError(f"{error}; stop it first, or poll into another --out or --database", code=2) from None
 
 
 def _make_api(control: PollingControl, source: PolledSource, clock: Clock) -> Application:

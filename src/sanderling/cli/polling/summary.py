@@ -47,7 +47,8 @@ def _late(late: Late) -> dict[str, float | None]:
 
 def again(flags: PollFlags, options: Options, verb: str = "run") -> str:
     """The command that goes on with this. What was set is in the database, and is not said again."""
-    return command_line.again(f"polling {verb}", flags.place, flags.upstream, flags.serving, flags.telling, options)
+    groups = flags.place, flags.upstream, flags.turns, flags.serving, flags.telling, options
+    return command_line.again(f"polling {verb}", *groups)
 
 
 def words(flags: PollFlags, last: Report[PollingFacts], late: Mapping[str, Late], onward: str) -> Iterator[str]:
