@@ -13,6 +13,7 @@ from sanderling.cli.screen import Silent
 from sanderling.cli.watching import (
     KEEP_EVERY,
     PUBLISH_EVERY,
+    FolderLimiterKeeper,
     draw,
     follow_control,
     publish_status,
@@ -93,7 +94,7 @@ def test_what_the_limiter_learns_is_kept_while_it_learns(tmp_path: Path) -> None
             await clock.sleep(KEEP_EVERY + 0.1)
             return [before, host.encode() in (tmp_path / FILE).read_bytes(), (tmp_path / NEWS).exists()]
 
-        return await run_beside(ask(), save_limiter(limiter, tmp_path, desk))
+        return await run_beside(ask(), save_limiter(limiter, FolderLimiterKeeper(tmp_path, desk)))
 
     assert virtually(main()) == [False, True, False]
 
@@ -125,7 +126,7 @@ def test_a_penalty_outlives_a_process_that_is_killed_a_moment_later(
                 limiter.feedback(await limiter.acquire(shut), feedback)
             await clock.sleep(0.01 if hosts == 1 else 0.05)  # a piece of what is saved takes as long
 
-        await run_beside(ask(), save_limiter(limiter, tmp_path, desk))
+        await run_beside(ask(), save_limiter(limiter, FolderLimiterKeeper(tmp_path, desk)))
         after = Limiter(clock=clock)
         recall(after, tmp_path)
         return after.ready_at(shut) - clock.now()

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from sanderling.cli import config, events, pages, polling, repos, sequence
+from sanderling.cli import config, events, fleet, pages, polling, repos, sequence
 from sanderling.cli.command_error import INTERRUPTED, CommandError
 from sanderling.cli.everywhere import taken
 from sanderling.cli.replaced import explain, old_command
@@ -31,6 +31,7 @@ app = App(
 )
 
 app.command(pages.app)
+app.command(fleet.app)
 app.command(
     "sanderling.cli.jobs.run:run",
     name="run",

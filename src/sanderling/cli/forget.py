@@ -19,7 +19,7 @@ from sanderling.cli.events.place import OWN_ROWS, EventsDatabase, EventsFolder
 from sanderling.cli.flags import SETTING
 from sanderling.cli.home import configured
 from sanderling.cli.progress_line import ProgressLine
-from sanderling.cli.repos.progress import PROGRESS, ArchiveFolder, open_progress
+from sanderling.cli.repos.progress import ArchiveFolder, is_begun, open_joined
 from sanderling.cli.system_folder import find_folder, system_of
 from sanderling.jobs import forget as jobs_forget
 from sanderling.pages import forget as pages_forget
@@ -137,10 +137,10 @@ def _forget(system: str, folder: Path, what: Sequence[str], flags: ForgetFlags) 
             FORGETS[system].begin(folder, what, exports)
         unreached = []
         if system == "repos":
-            if place.redis_address is None and not (folder / PROGRESS).is_file():
+            if not is_begun(place):
                 unreached.append("the progress of the crawl: it is not in the folder; name it with --redis-address")
                 place = ArchiveFolder(out=Path(held.enter_context(TemporaryDirectory())))
-            removed = repos_forget.finish(folder, held.enter_context(open_progress(place)), line.show)
+            removed = repos_forget.finish(folder, held.enter_context(open_joined(place)), line.show)
         else:
             removed = FORGETS[system].finish(folder, line.show)
         return removed._asdict(), unreached + _remake_exports(folder, flags.export, line.show)

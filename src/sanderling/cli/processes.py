@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,16 +16,20 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
+from sanderling.cli.loop import run
 from sanderling.clock import Clock
 from sanderling.crawls.exchange import EndOfParts
-from sanderling.crawls.parts import FOLDER, number_of_parts, share_out
+from sanderling.crawls.parts import FOLDER, folders_of, number_of_parts, share_out
+from sanderling.jobs.watchdog import STUCK
 from sanderling.stores.board import Board, BoardField
 from sanderling.stores.control_file import Control
-from sanderling.stores.durable import FolderError
+from sanderling.stores.durable import FolderError, Lock
+from sanderling.stores.time_table import TimeTable
 from sanderling.words import count
 
 OWN = "SANDERLING_PARTS"  # the parts of a process that was started by another one
-BOARD = "board"
+BOARD, QUOTAS, DOMAINS = "board", "quotas", "domains"
+MOST_DOMAINS = 1 << 20  # of which pages are counted; those beyond share a count
 LOOK = 0.1  # seconds between two looks at the others
 MOST_DEATHS = 5  # of one process in a row, each within SHORT seconds of its start
 SHORT = 30.0
@@ -64,6 +68,41 @@ def open_board(root: Path, parts: int, *, make: bool = False) -> Board:
     return Board(root / FOLDER / BOARD, parts, make=make)
 
 
+def open_quotas(root: Path, *, make: bool = False) -> TimeTable:
+    """What the limiters of all parts share."""
+    return TimeTable(root / FOLDER / QUOTAS, make=make)
+
+
+def open_domains(root: Path, *, make: bool = False) -> TimeTable:
+    """How many pages of each domain all parts have."""
+    return TimeTable(root / FOLDER / DOMAINS, MOST_DOMAINS, make=make)
+
+
+def wait_for_parts(out: Path, note: Callable[[str], object], clock: Clock) -> None:
+    """Return when no process of an earlier run holds a part: who is killed leaves some that are still ending.
+
+    Raises FolderError if one does not let go.
+    """
+    until, busy = clock.now() + PATIENCE, _busy_part(out)
+    if busy is not None:
+        note("processes of an earlier run are still ending")
+    while busy is not None:
+        if clock.now() > until:
+            raise busy
+        run(clock.sleep(LOOK))
+        busy = _busy_part(out)
+
+
+def _busy_part(out: Path) -> FolderError | None:
+    """Why a part cannot be had, if one cannot."""
+    try:
+        for folder in folders_of(out):
+            Lock(folder / "lock").release()
+    except FolderError as error:
+        return error
+    return None
+
+
 @dataclass(slots=True)
 class _Child:
     number: int  # from 1
@@ -79,11 +118,18 @@ class ProcessGroup:
 
     def __init__(self, root: Path, parts: int, processes: int, clock: Clock, note: Callable[[str], object]) -> None:
         self.board = open_board(root, parts, make=True)
+        open_quotas(root, make=True).close()
         self._children = [_Child(number, own) for number, own in enumerate(share_out(parts, processes), 1)]
         self._clock = clock
         self._note = note
         self._stopped = False
         self.restarts = 0
+
+    def show(self, shown: Sequence[Mapping[BoardField, int]]) -> None:
+        """Say on the board what each part had before, until it says more itself."""
+        for part, said in enumerate(shown):
+            for field, number in said.items():
+                self.board.put(part, field, number)
 
     @property
     def inflight(self) -> int:
@@ -136,19 +182,18 @@ class ProcessGroup:
         for part in child.parts:
             self.board.put(part, BoardField.IDLE, 0)
             self.board.put(part, BoardField.INFLIGHT, 0)
-        if code >= 0 or self._stopped:
+        if (code >= 0 and code != STUCK) or self._stopped:
             child.code = code
             if code not in (0, -signal.SIGTERM):
-                raise CommandError(f"{self._name(child)} ended with code {code}; what it said is above")
+                said = f"{self._name(child)} ended with code {code}; what it said is above"
+                raise CommandError(said, code if code > 0 else 1)
             return
         lived = self._clock.now() - child.started
         child.deaths = child.deaths + 1 if lived < SHORT else 1
         if child.deaths > MOST_DEATHS:
-            raise CommandError(
-                f"{self._name(child)} was killed {count(child.deaths, 'time')} in a row ({_signal(code)})"
-            )
+            raise CommandError(f"{self._name(child)} {_why(code)}, {count(child.deaths, 'time')} in a row")
         self.restarts += 1
-        self._note(f"{self._name(child)} was killed ({_signal(code)}), and is started again; nothing is lost")
+        self._note(f"{self._name(child)} {_why(code)}, and is started again; nothing is lost")
         self._start(child)
 
     def _name(self, child: _Child) -> str:
@@ -173,8 +218,11 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _signal(code: int) -> str:
+def _why(code: int) -> str:
+    """Why a process has ended that is started again."""
+    if code == STUCK:
+        return "was held up by one call"
     try:
-        return signal.Signals(-code).name
+        return f"was killed ({signal.Signals(-code).name})"
     except ValueError:
-        return f"signal {-code}"
+        return f"was killed (signal {-code})"

@@ -5,7 +5,7 @@ on the screen, other processes read status.json, the next run finds limiter.json
 """
 
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,14 +15,24 @@ from typing import Any, Generic, Protocol, TypeVar
 from sanderling.cli.loop import describe_inflight, stop_on_signals
 from sanderling.cli.options import Options, disk_room, expose, expose_limiter, observe, serve_dashboard
 from sanderling.cli.screen import ScreenOf
-from sanderling.cli.watching import Beside, draw, follow_control, publish_status, run_beside, save_limiter
+from sanderling.cli.watching import (
+    Beside,
+    FolderLimiterKeeper,
+    LimiterKeeper,
+    draw,
+    follow_control,
+    publish_status,
+    run_beside,
+    save_limiter,
+)
 from sanderling.executor import Executor
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport, contexts_of
+from sanderling.observe.metric import Metric
 from sanderling.observe.metrics import report_metrics
 from sanderling.observe.report import AnyReport
 from sanderling.stores.control_file import Control
-from sanderling.stores.limiter_file import keep, recall
+from sanderling.stores.limiter_file import recall
 from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.status_file import StatusFile, write_status
@@ -78,7 +88,9 @@ class Shell(Generic[R]):
     executor: Executor  # writes the files of the folder
     report: Callable[..., R]
     brief: Callable[..., R] | None = None  # the same with fewer hosts, where it is wanted more often
+    metrics: Callable[[], Iterable[Metric]] | None = None  # for Prometheus, beside those of the report
     transport: Transport[Http] | None = None  # which hosts are asked with
+    limiter_keeper: LimiterKeeper | None = None  # where what it learned is kept, if not in the folder
     claim: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)  # entered before all that is served
     contexts: Sequence[AbstractAsyncContextManager[object]] = ()  # what else is open while it runs: its API
     stopping: Callable[[int], str] = describe_inflight  # what is said when it is told to stop
@@ -97,7 +109,10 @@ async def run_system(
     file, note, room = shell.status_file, shell.screen.note, disk_room(shell.options, folder)
     write = partial(write_status, folder) if file is None else file.write
     brief, savers = shell.brief or shell.report, list[Beside]()
+    keeper = shell.limiter_keeper or FolderLimiterKeeper(folder, executor)
     shows = [expose(lambda: report_metrics(brief()))]
+    if shell.metrics is not None:
+        shows.append(expose(shell.metrics))
     if transport is not None:
         recall(transport.limiter, folder)
         shows.insert(0, expose_limiter(transport.limiter))
@@ -114,7 +129,7 @@ async def run_system(
         for each in shell.contexts if transport is None else (*contexts_of(transport), *shell.contexts):
             await stack.enter_async_context(each)
         if transport is not None:
-            savers.append(save_limiter(transport.limiter, folder, executor))
+            savers.append(save_limiter(transport.limiter, keeper))
         complete = await run_beside(
             (run or system.run)(),
             draw(screen, brief),
@@ -126,5 +141,5 @@ async def run_system(
         screen.show(last)
         await executor(write, last)
         if transport is not None:
-            await executor(keep, folder, list(transport.limiter.saving()))
+            await keeper.keep(list(transport.limiter.saving()))
     return Ran(last, complete is not False, tuple(signals))

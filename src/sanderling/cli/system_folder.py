@@ -6,7 +6,6 @@ from sanderling.cli.config.settings import known
 from sanderling.cli.events.place import ROWS_FILE
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.polling.place import DATABASE
-from sanderling.cli.repos.progress import PROGRESS
 from sanderling.cli.sequence import place as sequence_place
 from sanderling.cli.sequence.place import ROWS, STATE
 from sanderling.crawls.parts import FILE as PARTS
@@ -14,7 +13,7 @@ from sanderling.crawls.parts import part_folder
 from sanderling.events.outbox import QUEUE
 from sanderling.jobs.files import FRONTIER
 from sanderling.pages.earlier import LEDGER
-from sanderling.repos.segments import segments_in
+from sanderling.repos.parts import PROGRESS, all_segments
 from sanderling.web.house import HouseReader
 
 MARKS = {
@@ -58,4 +57,4 @@ def system_of(folder: Path) -> str:
     found = HouseReader(folder.absolute().parent).system(folder.absolute())
     if found is not None and found.process is not None:
         return found.system
-    return "repos" if folder.is_dir() and segments_in(folder) else ""
+    return "repos" if folder.is_dir() and all_segments(folder) else ""

@@ -2,11 +2,11 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sanderling.cli.screen import ScreenOf
 from sanderling.clock import SystemClock
@@ -64,15 +64,41 @@ def publish_status(
     return repeat(PUBLISH_EVERY, lambda: executor(write, take()))
 
 
-def save_limiter(limiter: Limiter, folder: Path, executor: Executor) -> Beside:
-    """Keep what the limiter learned in the folder every few seconds, and penalties at once, for the next run."""
+class LimiterKeeper(Protocol):
+    """Where what a limiter learned is kept for the next run."""
+
+    async def keep(self, saved: Sequence[bytes], news: Sequence[bytes] = ()) -> None:
+        """Keep all of it, in pieces, and the news that some of these lack."""
+
+    async def add_news(self, news: bytes) -> None:
+        """Keep what it has learned since."""
+
+
+class FolderLimiterKeeper:
+    """Keeps it in the folder of the system. Both raise FolderError."""
+
+    def __init__(self, folder: Path, executor: Executor) -> None:
+        self._folder = folder
+        self._executor = executor
+
+    async def keep(self, saved: Sequence[bytes], news: Sequence[bytes] = ()) -> None:
+        """As in the port."""
+        await self._executor(keep, self._folder, saved, news)
+
+    async def add_news(self, news: bytes) -> None:
+        """As in the port."""
+        await self._executor(add_news, self._folder, news)
+
+
+def save_limiter(limiter: Limiter, keeper: LimiterKeeper) -> Beside:
+    """Keep what the limiter learned every few seconds, and penalties at once, for the next run."""
     clock, told = SystemClock(), asyncio.Event()
 
     async def add() -> list[bytes]:
         added: list[bytes] = []
         while news := limiter.take_news(told.set):
             added.append(news)
-            await executor(add_news, folder, news)
+            await keeper.add_news(news)
         return added
 
     async def save() -> None:
@@ -83,7 +109,7 @@ def save_limiter(limiter: Limiter, folder: Path, executor: Executor) -> Beside:
                 await clock.sleep(BREATH)
                 late += await add()
             pieces.append(piece)
-        await executor(keep, folder, pieces, late)
+        await keeper.keep(pieces, late)
         with suppress(TimeoutError):
             async with asyncio.timeout(KEEP_EVERY):
                 while True:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from sanderling import ids
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.summary import meaning, reasons
-from sanderling.cli.repos.progress import PROGRESS, describe, when_host_due
+from sanderling.cli.repos.progress import describe, when_host_due
 from sanderling.clock import SystemClock
 from sanderling.crawls.parts import folders_of, part_of
 from sanderling.engine.host_report import view_of
@@ -23,6 +23,7 @@ from sanderling.limit import explain
 from sanderling.limit.sharing import SCOPES
 from sanderling.observe.report import AnyReport, HostCondition, HostReport
 from sanderling.pages.earlier import LEDGER
+from sanderling.repos.parts import PROGRESS
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.control_file import read_control
 from sanderling.stores.durable import FolderError, plainly
@@ -142,10 +143,12 @@ def document(folder: Path, report: AnyReport, host: HostReport, wall: float) -> 
 
 def aside_in(folder: Path, host: HostReport) -> HostAside | None:
     """What the progress of repos notes of a host; what the report says where the progress is in a Redis."""
-    path = folder / PROGRESS
-    if path.is_file():
-        with suppress(ProgressError), closing(SqliteProgress(path)) as progress:
-            return progress.aside_of(host.host)
+    with suppress(ProgressError, FolderError):
+        parts = folders_of(folder)
+        path = parts[part_of(host.host, len(parts))] / PROGRESS
+        if path.is_file():
+            with closing(SqliteProgress(path)) as progress:
+                return progress.aside_of(host.host)
     aside = host.state is HostCondition.SET_ASIDE or host.due
     return HostAside(host.host, host.said, int(host.due)) if aside else None
 

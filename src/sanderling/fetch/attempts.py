@@ -26,7 +26,7 @@ from sanderling.fetch.classify import (
     retry_soon,
 )
 from sanderling.fetch.cookies import CookieJar
-from sanderling.fetch.guard import Refused
+from sanderling.fetch.guard import HeldBack, Refused
 from sanderling.ids import HostError
 from sanderling.limit import CircuitOpen, Feedback, Limiter, Permit, hints
 from sanderling.outcome import Code, Outcome
@@ -39,7 +39,7 @@ PARTIAL = 206
 MOST_CHALLENGES = 2  # of a host that wants proof of who asks: its first, and one for a nonce that is too old
 LONGEST_WAIT = 5.0  # seconds; a hop or a retry that is due later is somebody else's to schedule
 # What a host, or the way to it, can make a client raise. Anything else is a bug of ours, and loud.
-EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding, NotHttp)
+EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, HeldBack, TooLarge, BadEncoding, NotHttp)
 # Seconds to wait for the answer to a probe to begin, whatever the client's own times are: so probes leave at most 30 s
 # apart. A host whose answers take long when it is well gets three times as long as they take.
 PROBE_WAIT, SLOWEST = 10.0, 3.0
@@ -75,6 +75,20 @@ class LeavingOut:
         """The reply. Raises Refused, or what the client raises."""
         if why := self._why(task):
             raise Refused(f"left out: {why}")
+        return await self._http.send(task)
+
+
+class LeasedSender:
+    """A client that sends nothing once `may_send` says no: a lease is over, and others may have our hosts."""
+
+    def __init__(self, http: Sends, may_send: Callable[[], bool]) -> None:
+        self._http = http
+        self._may_send = may_send
+
+    async def send(self, task: Task) -> Reply:
+        """The reply. Raises HeldBack, or what the client raises."""
+        if not self._may_send():
+            raise HeldBack("not sent: the lease of its host is over, or about to be")
         return await self._http.send(task)
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 import aiohttp
 from aiohttp import http_exceptions
 
-from sanderling.fetch.guard import Refused
+from sanderling.fetch.guard import HeldBack, Refused
 from sanderling.ids import HostError
 from sanderling.limit.feedback import REFUSALS, Feedback
 from sanderling.limit.hints import Quota, retry_after
@@ -91,6 +91,7 @@ def _outcome(status: int, wait: float | None) -> Outcome:
 # inherits from, and a cause before the wrapper it may come in.
 ERRORS: tuple[tuple[type[Exception], Code], ...] = (
     (Refused, Code.REFUSED),
+    (HeldBack, Code.DEFERRED),
     # Our own proxy is not there: that says nothing about the host, and to blame it would open all breakers at once.
     (aiohttp.ClientProxyConnectionError, Code.INTERNAL_ERROR),
     (TooLarge, Code.TOO_LARGE),

@@ -57,6 +57,10 @@ class Refused(Exception):  # noqa: N818 - it is our decision and no error, and r
     """Our own rules say that this may not be called. The message has no user info, path or query of the url."""
 
 
+class HeldBack(Exception):  # noqa: N818 - as above
+    """Nothing may be sent for now: somebody else may be asking the host."""
+
+
 # (network, what it is, whether it may be one's own and so is opened by GuardRules.private). The first that matches
 # counts. Metadata services come first: they give the machine's credentials to whoever asks, and no test server lives
 # there. What is no single machine (multicast, broadcast, 0.0.0.0) stays refused as well.

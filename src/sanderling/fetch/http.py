@@ -73,7 +73,7 @@ class Http:
     ) -> None:
         # What bodies hold of `memory`, under the task's holder or URL, whoever gets the reply lets go, unless it is
         # a redirect.
-        self._memory = memory
+        self.memory = memory
         self._rules = rules or HttpRules()
         self._guard = guard or GuardRules()
         self._clock = clock or SystemClock()
@@ -108,9 +108,9 @@ class Http:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
         origin = self._wire.origin_of(task.url)
         traffic = origin.traffic
-        if self._memory is not None:
+        if self.memory is not None:
             # What an answer holds that nobody was given: this asks for it once more.
-            self._memory.release(task.holder or task.url)
+            self.memory.release(task.holder or task.url)
         headers = task.headers if traffic is NOTHING else traffic.headers_for(task)
         session, used = None, ""
         if traffic.digest is not None and traffic.may_tell(task):
@@ -125,17 +125,17 @@ class Http:
                 body = await self._read(answer, deadline, task)
             except BaseException:
                 answer.connection.close()
-                if self._memory is not None:
-                    self._memory.release(task.holder or task.url)
+                if self.memory is not None:
+                    self.memory.release(task.holder or task.url)
                 raise
         # With a proxy, it is the proxy that knows.
         address = "" if traffic.proxy else self._names.address(origin.request.host)
         sent = traffic.without_secrets(answer.sent, task)
         challenged = session is not None and session.learn(answer.status, answer.headers, used)
         reply = Reply(answer.status, answer.headers, body, task.url, latency, address, sent, challenged)
-        if self._memory is not None and moves(reply):
+        if self.memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
-            self._memory.release(task.holder or task.url)
+            self.memory.release(task.holder or task.url)
         return reply
 
     async def _read(self, answer: WireAnswer, deadline: Deadline, task: Task) -> bytes:
@@ -157,10 +157,10 @@ class Http:
         return body.finish()
 
     async def _take(self, piece: bytes, body: Receiver, deadline: Deadline, task: Task) -> None:
-        if self._memory is None:
+        if self.memory is None:
             body.add(piece)
             return
         who = task.holder or task.url
         for size in body.steps(piece):
-            if not self._memory.take(who, size):
-                await deadline.without(self._memory.room(who))
+            if not self.memory.take(who, size):
+                await deadline.without(self.memory.room(who))

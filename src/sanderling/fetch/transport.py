@@ -1,7 +1,7 @@
 """What hosts are asked with, for the commands and for whoever uses a system as a library."""
 
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Generic, TypeVar
 
@@ -37,6 +37,12 @@ def make_transport(
     memory = Memory(bodies)
     http = Http(rules, guard_for(private=private), clock=clock, memory=memory)
     return Transport(http, limiter, memory, hosts=rules.hosts)
+
+
+def share_memory(transport: Transport[Http], memory: Memory) -> Transport[Http]:
+    """The transport with memory that others use as well: its client takes of it, and whoever has a reply lets go."""
+    transport.http.memory = memory
+    return replace(transport, memory=memory)
 
 
 def contexts_of(transport: Transport[Http]) -> list[AbstractAsyncContextManager[Any]]:

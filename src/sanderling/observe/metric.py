@@ -1,6 +1,6 @@
 """One metric of a system as it is now: a number, or a histogram, for each combination of its labels."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeVar
 
 import msgspec
@@ -44,6 +44,24 @@ def histogram(name: str, meaning: str, value: Histogram | Mapping[L, Histogram],
     several = value.items() if isinstance(value, Mapping) else [((), value)]
     samples = (Sample(_tuple(each), found.total, found.bounds, tuple(found.counts)) for each, found in several)
     return Metric("histogram", name, meaning, labels, tuple(samples))
+
+
+def join_metrics(of_parts: Iterable[Iterable[Metric]]) -> tuple[Metric, ...]:
+    """The metrics of several parts of a system as one: numbers and histograms of the same labels are added up."""
+    known: dict[str, Metric] = {}
+    sums: dict[str, dict[tuple[str, ...], Sample]] = {}
+    for metric in (each for metrics in of_parts for each in metrics):
+        known.setdefault(metric.name, metric)
+        samples = sums.setdefault(metric.name, {})
+        for each in metric.samples:
+            before = samples.get(each.labels)
+            samples[each.labels] = each if before is None else _added(before, each)
+    return tuple(msgspec.structs.replace(each, samples=tuple(sums[name].values())) for name, each in known.items())
+
+
+def _added(one: Sample, other: Sample) -> Sample:
+    counts = tuple(map(sum, zip(one.counts, other.counts, strict=True)))
+    return msgspec.structs.replace(one, value=one.value + other.value, counts=counts)
 
 
 def _samples(value: float | Mapping[L, int] | Mapping[L, float] | None) -> Iterator[Sample]:

@@ -19,6 +19,7 @@ LONGEST_NAME = 100  # characters of a name within a list of names
 
 ASKED, ALLOWED, KEPT, FAILED, WAITING = "asked", "allowed", "kept", "failed", "waiting"
 
+F = TypeVar("F", bound=msgspec.Struct)
 Facts_co = TypeVar("Facts_co", bound=msgspec.Struct, covariant=True)
 
 
@@ -221,6 +222,18 @@ def largest(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the largest counts by name, the largest first."""
     several = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return {shorten(name): number for name, number in several[:MOST_NAMES]}
+
+
+def add_up(start: F, facts: Iterable[F]) -> F:
+    """Add what the parts of one system say to `start`: numbers, and counts by name. All else is as in `start`."""
+    sums = msgspec.structs.asdict(start)
+    for each in facts:
+        for name, value in msgspec.structs.asdict(each).items():
+            if isinstance(value, dict):
+                sums[name] = {key: sums[name].get(key, 0) + value.get(key, 0) for key in sums[name] | value}
+            elif isinstance(value, int) and not isinstance(value, bool):
+                sums[name] += value
+    return type(start)(**sums)
 
 
 def join_names(names: Iterable[str], most: int = 3) -> str:

@@ -31,6 +31,7 @@ from sanderling.cli.config.lines import TomlLines
 from sanderling.cli.config.settings import FILE, FOR_TESTS, OTHERS, SHARED, TOP, FlagSetting, Table, known, variable
 from sanderling.cli.everywhere import Everywhere, taken
 from sanderling.cli.processes import OWN
+from sanderling.cli.repos.replay_processes import OWN as REPLAY
 
 ROOT = Path(__file__).parents[3]
 
@@ -425,7 +426,7 @@ def test_every_variable_that_the_code_names_is_known() -> None:
     named = {name for name in re.findall(r"SANDERLING_[A-Z_]+[A-Z]\b", text) if not name.startswith(FOR_TESTS)}
 
     # By OWN a process tells another what to do.
-    assert named - set(variables(known())) - OTHERS <= {"SANDERLING_EVENTS", OWN}
+    assert named - set(variables(known())) - OTHERS <= {"SANDERLING_EVENTS", OWN, REPLAY}
 
 
 # One home.

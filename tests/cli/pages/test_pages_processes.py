@@ -1,57 +1,22 @@
 """A crawl that several real processes share: whoever is killed, every URL comes to one end, once."""
 
-import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from command_line import QUICK, here, rows, run, start
+from part_processes import asked, children, is_free, is_there, site, until
 
-from sanderling.cli.processes import OWN
-from sanderling.clock import SystemClock
 from sanderling.crawls.parts import folders_of
 from sanderling.crawls.verify import verify_parts
 from sanderling.pages.verify import verify
-from sanderling.stores.durable import FolderError, Lock
-from sanderling.worlds.site import SiteServer, World
-
-
-@asynccontextmanager
-async def site() -> AsyncIterator[SiteServer]:
-    async with SiteServer(World.make(1, ordinary=10, pages=12, others=()), SystemClock()) as server:
-        yield server
+from sanderling.worlds.site import SiteServer
 
 
 def command(server: SiteServer, out: Path, processes: int) -> list[str]:
     urls = [server.url(host.name) for host in server.world.hosts]
     return ["pages", "crawl", *urls, "--out", str(out), "--processes", str(processes), *QUICK]
-
-
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():  # noqa: ASYNC110 - of another process
-        await asyncio.sleep(0.02)
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a crawl has started for its parts."""
-    started = [
-        int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()
-    ]
-    return [child for child in started if OWN.encode() in Path(f"/proc/{child}/environ").read_bytes()]
-
-
-def is_there(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-
-
-def asked(server: SiteServer) -> int:
-    return sum(server.tallies[host.name].asked for host in server.world.hosts)
 
 
 def test_whoever_is_killed_every_url_comes_to_one_end(tmp_path: Path) -> None:
@@ -126,18 +91,32 @@ def test_a_crawl_in_parts_is_read_as_one(tmp_path: Path) -> None:
     assert proof["rows"] == len(exported)
 
 
-def test_what_one_process_began_is_not_taken_apart(tmp_path: Path) -> None:
-    async def main() -> tuple[str, str]:
+def test_what_one_process_began_goes_on_with_two_and_then_with_one(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def main() -> tuple[set[str], str]:
         async with site() as server:
-            first = await here(*command(server, tmp_path / "out", 1), "--max-pages", "3")
-            second = await here(*command(server, tmp_path / "out", 2))
+            process = await start(*command(server, out, 1))
+            await until(lambda: asked(server) > 25)
+            process.kill()
+            await process.communicate()
+            process = await start(*command(server, out, 2))
+            await until((out / "parts.json").exists)
+            process.kill()  # whatever it is at now
+            await process.communicate()
+            await until(lambda: is_free(out))
+            done = await here(*command(server, out, 1))
+            assert done.code == 1, done.err  # two broken links on each host
             wrong = await here(*command(server, tmp_path / "none", 0))
-            assert (second.code, wrong.code) == (2, 2), first.err
-            return second.err, wrong.err
+            assert wrong.code == 2
+            return {server.url(host.name, path) for host in server.world.hosts for path, _ in host.ends()}, wrong.err
 
-    second, wrong = run(main)
+    expected, wrong = run(main)
 
-    assert "was begun by one process" in second
+    kept = [row["url"] for part in folders_of(out) for row in (*rows(part), *rows(part, "failed.jsonl"))]
+    assert sorted(kept) == sorted(expected)
+    assert verify_parts(out, verify).ok
+    assert not (out / "ledger.db").exists()
     assert "--processes is '0', expected 1 or more, or auto" in wrong
 
 
@@ -151,7 +130,7 @@ def test_what_is_forgotten_is_in_no_part_any_more(tmp_path: Path) -> None:
             process.kill()  # so that something may be on its way between parts
             await process.communicate()
             host = server.url(server.world.hosts[3].name).split("/")[2]
-            await until(lambda: _is_free(out))
+            await until(lambda: is_free(out))
             said = await here("forget", str(out), host)
             assert said.code == 0, said.err
             asked_before = server.tallies[server.world.hosts[3].name].asked
@@ -166,13 +145,3 @@ def test_what_is_forgotten_is_in_no_part_any_more(tmp_path: Path) -> None:
     others = [path for path in out.rglob("*") if path.is_file() and path.name != "pages.jsonl"]
     assert not [path for path in others if host.encode() in path.read_bytes()]
     assert verify_parts(out, verify).ok
-
-
-def _is_free(out: Path) -> bool:
-    """Whether no process holds a part any more."""
-    try:
-        for part in folders_of(out):
-            Lock(part / "lock").release()
-    except FolderError:
-        return False
-    return True

@@ -8,11 +8,12 @@ from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from sanderling.cli.config.file import Configuration
 from sanderling.cli.doctor.findings import ABSENT, FAIL, OK, UNSET, WARN, CheckFinding, State, aside
 from sanderling.cli.doctor.machine import EXTRAS, clocks, findings, machine
-from sanderling.cli.doctor.services import PATIENCE, Service, asked_for, checked, services
+from sanderling.cli.doctor.services import PATIENCE, Service, asked_for, checked, of_fleet, services
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.loop import run
 from sanderling.cli.screen import ascii_of
@@ -37,10 +38,19 @@ def doctor(
             "host), clickhouse, http (a Prometheus), chdb or sqlite; may be repeated.",
         ),
     ] = (),
+    fleet: Annotated[
+        tuple[str, ...],
+        Parameter(help="The PostgreSQL of a fleet to check, as pages crawl has it; may be repeated.", negative=()),
+    ] = (),
+    objects: Annotated[str | None, Parameter(help="The object store of that fleet, as pages crawl has it.")] = None,
+    workers: Annotated[
+        int, Parameter(validator=Number(gte=0, lte=100_000), help="How many workers that fleet is to have.")
+    ] = 0,
 ) -> None:
     """Look at everything, and say what to do about each finding."""
     configuration = configured()
-    local, others = run(examined(configuration, home_of(configuration), check, SystemClock()))
+    besides = [*asked_for(check), *of_fleet(fleet, objects, workers)]
+    local, others = run(examined(configuration, home_of(configuration), besides, SystemClock()))
     found = [*local, *others]
     if json:
         print(msgspec.json.encode([{**msgspec.structs.asdict(each), "ok": each.ok} for each in found]).decode())
@@ -52,10 +62,10 @@ def doctor(
 
 
 async def examined(
-    configuration: Configuration, home: Path, urls: Sequence[str], clock: Clock
+    configuration: Configuration, home: Path, besides: Sequence[Service], clock: Clock
 ) -> tuple[list[CheckFinding], list[CheckFinding]]:
     """What was found about this machine, and about services. Whatever has to be waited for is waited for at once."""
-    wanted = [*services(configuration), *asked_for(urls)]
+    wanted = [*services(configuration), *besides]
     async with asyncio.TaskGroup() as group:
         about = group.create_task(_of_machine(home))
         time = group.create_task(clocks(clock))

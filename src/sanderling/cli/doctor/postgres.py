@@ -16,7 +16,8 @@ OLDEST = 13
 EXPECTED = "expected postgresql://user:password@host:5432/database"
 
 
-def _raised(message: str, trouble: DatabaseTrouble) -> Exception:
+def raised(message: str, trouble: DatabaseTrouble) -> Exception:
+    """What to raise, with advice."""
     advice = {
         DatabaseTrouble.AMISS: "look at user, password, database and schema in the URL, and at what that user may do",
         DatabaseTrouble.AWAY: "is it up, and is that its address?",
@@ -28,14 +29,14 @@ def _raised(message: str, trouble: DatabaseTrouble) -> Exception:
 
 async def check_postgres(service: Service, say: Say) -> None:
     """Ask it. Raises CheckError."""
-    at = read_url(service.url, EXPECTED, _raised)
-    with plainly(at.place, _raised):
+    at = read_url(service.url, EXPECTED, raised)
+    with plainly(at.place, raised):
         db = await asyncpg.connect(at.dsn, server_settings=SETTINGS)
         try:
             number = int(await db.fetchval("SHOW server_version_num"))
             say(version_found(service.what, number, at.place))
             await _clock(db, service, say)
-            say(await _permitted(db, service, at))
+            say(await permitted(db, service, at))
             if service.setting[0] in ("", "events"):
                 await _revised(db, service, at, say)
         finally:
@@ -57,7 +58,7 @@ async def _clock(db: Any, service: Service, say: Say) -> None:  # noqa: ANN401 -
     say(skew(f"{service.what}: clock", float(theirs), before, clock.wall()))
 
 
-async def _permitted(db: Any, service: Service, at: PostgresAddress) -> CheckFinding:  # noqa: ANN401 - no types
+async def permitted(db: Any, service: Service, at: PostgresAddress) -> CheckFinding:  # noqa: ANN401 - no types
     """Whether tables can be made: by making one, in a transaction that is rolled back."""
     what, table = f"{service.what}: tables", f"{at.schema}.sanderling_doctor_{uuid4().hex}"
     attempt = db.transaction()

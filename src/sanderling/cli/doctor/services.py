@@ -3,7 +3,7 @@
 import asyncio
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -46,6 +46,10 @@ CHECKS = {
     **dict.fromkeys(("http", "https"), ("stores", "check_prometheus")),
     **dict.fromkeys((SQLITE, "file", "chdb", "parquet"), ("files", "check_file")),
 }
+FLEET = {
+    ("fleet", "server"): ("fleet", "check_fleet_server"),
+    ("fleet", "objects"): ("fleet", "check_fleet_objects"),
+}
 EXPECTED = (
     "expected postgresql://, amqp://, redis://, s3+http://, clickhouse://, http:// (a Prometheus), chdb: or sqlite:"
 )
@@ -62,6 +66,7 @@ class Service(NamedTuple):
     url: str
     name: str = ""  # of the queue, or of the bucket, if it is known
     setting: tuple[str, str] = ("", "")  # where it is from; empty if somebody asked for it
+    workers: int = 0  # that a fleet is to have, if that is known
 
     @property
     def kind(self) -> str:
@@ -158,12 +163,20 @@ def asked_for(urls: Iterable[str]) -> Iterator[Service]:
         yield Service(f"--check {number}", url, name.strip("/"))
 
 
+def of_fleet(servers: Sequence[str], objects: str | None, workers: int) -> Iterator[Service]:
+    """What the machines of a fleet share."""
+    for number, url in enumerate(servers, 1):
+        yield Service("fleet" if len(servers) == 1 else f"fleet {number}", url, "", ("fleet", "server"), workers)
+    if objects is not None:
+        yield Service("fleet objects", objects, "", ("fleet", "objects"))
+
+
 async def checked(service: Service) -> list[CheckFinding]:
     """What was found about a service."""
     found: list[CheckFinding] = []
     try:
         async with asyncio.timeout(PATIENCE):
-            check = _check(service.kind)
+            check = _check(service)
             if inspect.iscoroutinefunction(check):
                 await check(service, found.append)
             else:
@@ -182,11 +195,12 @@ async def checked(service: Service) -> list[CheckFinding]:
     return [_safe(each, service.url) for each in found]
 
 
-def _check(kind: str) -> Check | BlockingCheck:
-    if kind not in CHECKS:
+def _check(service: Service) -> Check | BlockingCheck:
+    found = FLEET.get(service.setting) or CHECKS.get(service.kind)
+    if found is None:
         # Not a word of it: what is no URL may be a password.
         raise CheckError("that is no URL of a service we know", EXPECTED)
-    module, name = CHECKS[kind]
+    module, name = found
     check: Check | BlockingCheck = getattr(importlib.import_module(f"sanderling.cli.doctor.{module}"), name)
     return check
 

@@ -1,9 +1,7 @@
 """`sanderling pages crawl`: crawl documents politely, with nothing lost."""
 
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +17,7 @@ from sanderling.cli.config.file import hosts_in_force
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.flags import SETTING, Patient
+from sanderling.cli.fleet.flags import ALONE, FleetFlags
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
@@ -190,6 +189,7 @@ class PagesFlags:
     parquet: bool | None = None  # where nobody said, it is written if that is possible
     visiting: VisitFlags = ONCE
     processes: str = "1"
+    sharing: FleetFlags = ALONE
 
     @property
     def visits(self) -> VisitRules | None:
@@ -240,6 +240,7 @@ class PagesFlags:
             self.network,
             self.onward,
             self.options,
+            self.sharing,
         )
 
 
@@ -273,6 +274,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         Parameter(help="Keep pages as they came, too: html in files of bodies/, warc in archives of warc/."),
     ] = None,
     processes: ProcessCount = "1",
+    sharing: FleetFlags = ALONE,
     json: SummaryAsJson = False,
     visiting: VisitFlags = ONCE,
     network: PagesNetwork = USUAL,
@@ -296,13 +298,24 @@ def crawl(  # noqa: PLR0913 - a flag each
         visiting=visiting,
         reading=reading,
         processes=processes,
+        sharing=sharing,
     )
-    if how_many(processes) > 1 or is_in_parts(out):
+    _run(out, plan, flags, resume=resume, as_json=json)
+
+
+def _run(out: Path, plan: CrawlPlan | None, flags: PagesFlags, *, resume: bool, as_json: bool) -> None:
+    """Crawl: with other machines, with other processes, or alone."""
+    flags.sharing.check()
+    if flags.sharing.fleet:
+        from sanderling.cli.pages.fleet import run_worker_of  # noqa: PLC0415 - most crawls need none
+
+        run_worker_of(out, plan, flags, as_json=as_json)
+    elif how_many(flags.processes) > 1 or is_in_parts(out):
         from sanderling.cli.pages.parts import run_parts_of  # noqa: PLC0415 - most crawls need none
 
-        run_parts_of(out, plan, flags, resume=resume, as_json=json)
+        run_parts_of(out, plan, flags, resume=resume, as_json=as_json)
     else:
-        _run_alone(out, plan, flags, resume=resume, as_json=json)
+        _run_alone(out, plan, flags, resume=resume, as_json=as_json)
 
 
 def _run_alone(out: Path, plan: CrawlPlan | None, flags: PagesFlags, *, resume: bool, as_json: bool) -> None:
@@ -376,14 +389,11 @@ def _plan(
     return plan if plan.seeds else None
 
 
-@contextmanager
 def open_folder(
     out: Path, plan: CrawlPlan | None, *, resume: bool, clock: Clock, visits: VisitRules | None = None
-) -> Iterator[CrawlFolder]:
-    """The folder, for as long as it is worked in; a CommandError if it is not one to work in."""
+) -> CrawlFolder:
+    """The folder, to be worked in within a `with` block; a CommandError if it is not one to work in."""
     try:
-        folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall(), visits=visits)
+        return CrawlFolder.open(out, plan, resume=resume, wall=clock.wall(), visits=visits)
     except FolderError as error:
         raise not_opened(error) from None
-    with folder:
-        yield folder

@@ -1,38 +1,36 @@
 """`sanderling pages crawl` with `--processes`: a crawl in parts, which several processes share."""
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from sanderling.cli.command_error import CommandError
-from sanderling.cli.loop import explain_end, run
 from sanderling.cli.pages.crawl import PagesFlags, open_folder
 from sanderling.cli.pages.summary import PageSummary, exit_with, summarise_ledgers, words
-from sanderling.cli.part_runs import PartRun, run_parts
-from sanderling.cli.processes import ProcessGroup, how_many, open_board, own_parts
-from sanderling.cli.report_screen import Screen, fitting
-from sanderling.cli.running import Ran, Shell, run_system
+from sanderling.cli.part_runs import FEWEST_SLOTS, PartedCrawl, PartRun, report_part, share_transport
+from sanderling.cli.processes import how_many, open_domains, own_parts
+from sanderling.cli.report_screen import fitting
+from sanderling.cli.running import Ran
 from sanderling.clock import Clock, SystemClock
-from sanderling.crawls.exchange import PartExchange
-from sanderling.crawls.parts import folders_of, number_of_parts, part_folder
-from sanderling.engine.host_report import this_process
-from sanderling.executor import in_threads
+from sanderling.crawls.part_folders import BegunParts
+from sanderling.crawls.part_quotas import PartCounts
+from sanderling.crawls.parts import folders_of, number_of_parts
+from sanderling.crawls.session import LoginError
+from sanderling.engine.handover import HandOverError
+from sanderling.fetch.render import RenderError
 from sanderling.observe.report import Report
+from sanderling.pages.budgets import count_domains
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
-from sanderling.pages.parts import begin_parts, finish_parts, parts_for
+from sanderling.pages.parts import begin_parts
 from sanderling.pages.report import PagesFacts, join_crawls, report_crawl
 from sanderling.pages.rules import CrawlRules
-from sanderling.stores.board import BoardField
-from sanderling.stores.durable import FolderError, Lock
+from sanderling.pages.split import PagesSplit
+from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End, FoundUrl
 from sanderling.stores.frontier_visits import VisitedFrontier
-from sanderling.stores.status_file import read_status
-
-FEWEST_SLOTS = 32  # requests in flight of one part, however many a process has
 
 
 def run_parts_of(  # noqa: PLR0913 - what the commands have
@@ -49,43 +47,35 @@ def run_parts_of(  # noqa: PLR0913 - what the commands have
 
     What came to the end `reopen` is asked for again, and what budgets cut off if `retry_cut`.
     """
+    known = (FolderError, HandOverError, LoginError, RenderError)
+    crawl = PartedCrawl(
+        out=out, ledger=LEDGER, split=PagesSplit(), options=flags.options, go_on=flags.again(out), known=known
+    )
     if own := own_parts():
-        _crawl_own_parts(out, own, flags, replace(flags.rules(), retry_cut=retry_cut))
+        rules = _rules_of_part(replace(flags.rules(), retry_cut=retry_cut), number_of_parts(out), len(own))
+        crawl.follow(own, partial(_open_part, rules), FoundUrl, partial(_make_runs, rules, flags))
         return
-    processes, clock, screen = how_many(flags.processes), SystemClock(), fitting(json=as_json)
-    with ExitStack() as stack:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            stack.callback(Lock(out / "lock").release)
-            parts = parts_for(out, processes)
-            resumed = begin_parts(out, plan, resume=resume, wall=clock.wall(), visits=flags.visits, reopen=reopen)
-        except FolderError as error:
-            raise CommandError(str(error), code=2) from None
-        with explain_end(flags.again(out), (FolderError,)):
-            ran = run(_run_group(out, parts, processes, flags, clock, screen))
-            if ran.complete:
-                finish_parts(out)
-        summary = _summarise(out, ran, flags, resumed=resumed)
+    screen = fitting(json=as_json)
+
+    def begin() -> BegunParts:
+        visits = flags.visits
+        begun = begin_parts(out, plan, resume=resume, wall=SystemClock().wall(), visits=visits, reopen=reopen)
+        if flags.network.max_per_domain:
+            _count_domains(out)
+        return begun
+
+    with crawl.lead(how_many(flags.processes), begin, Report[PagesFacts], join_crawls, screen) as (begun, ran):
+        summary = _summarise(out, ran, flags, resumed=begun.resumed)
     screen.end([*words(summary), *ran.notes, *flags.without_parquet], summary.as_json())
     exit_with(summary, stopped=ran.stopped)
 
 
-async def _run_group(
-    out: Path, parts: int, processes: int, flags: PagesFlags, clock: Clock, screen: Screen
-) -> Ran[Report[PagesFacts]]:
-    started = clock.now()
-
-    def report(*, running: bool = True) -> Report[PagesFacts]:
-        """What the parts last said, as one."""
-        kind = Report[PagesFacts]
-        said = [each for path in folders_of(out) if (each := read_status(path, kind)) is not None]
-        wall = clock.wall()
-        return join_crawls(said, this_process(clock.now() - started, wall, running=running, paused=False))
-
-    with ThreadPoolExecutor(1, "folder") as thread:
-        group = ProcessGroup(out, parts, processes, clock, screen.note)
-        shell = Shell(folder=out, options=flags.options, screen=screen, executor=in_threads(thread), report=report)
-        return await run_system(group, shell)
+def _count_domains(out: Path) -> None:
+    """Say how many pages of each domain all parts have before they begin."""
+    with closing(open_domains(out, make=True)) as table:
+        for path in folders_of(out):
+            with closing(VisitedFrontier(path / LEDGER)) as ledger:
+                count_domains(PartCounts(table), ledger.fetched())
 
 
 def _summarise(out: Path, ran: Ran[Report[PagesFacts]], flags: PagesFlags, *, resumed: bool) -> PageSummary:
@@ -102,48 +92,36 @@ def _summarise(out: Path, ran: Ran[Report[PagesFacts]], flags: PagesFlags, *, re
         )
 
 
-def _crawl_own_parts(out: Path, own: list[int], flags: PagesFlags, rules: CrawlRules) -> None:
-    """Crawl the parts of this process, until all parts have come to their end."""
-    clock = SystemClock()
-    rules = replace(rules, slots=max(FEWEST_SLOTS, rules.slots // len(own)))
+def _rules_of_part(rules: CrawlRules, parts: int, own: int) -> CrawlRules:
+    """What one part may do, of so many, where a process has so many of them."""
+    rules = replace(rules, slots=max(FEWEST_SLOTS, rules.slots // own))
     if rules.visits is not None and rules.visits.a_day is not None:
-        rules = replace(rules, visits=replace(rules.visits, a_day=rules.visits.a_day / number_of_parts(out)))
-    with ExitStack() as stack, explain_end(flags.again(out), (FolderError,)):
-        board = open_board(out, number_of_parts(out))
-        stack.callback(board.close)
-        folders = []
-        for part in own:
-            opened = open_folder(part_folder(out, part), None, resume=True, clock=clock, visits=rules.visits)
-            folder = stack.enter_context(opened)
-            folder.join(PartExchange(out, part, board, FoundUrl, folder.ledger.meta))
-            folders.append(folder)
-        run(_run_own(out, folders, rules, flags, clock))
+        rules = replace(rules, visits=replace(rules.visits, a_day=rules.visits.a_day / parts))
+    return rules
 
 
-async def _run_own(out: Path, folders: list[CrawlFolder], rules: CrawlRules, flags: PagesFlags, clock: Clock) -> None:
-    started, first = clock.now(), flags.network.transport(clock)
+def _open_part(rules: CrawlRules, path: Path) -> CrawlFolder:
+    return open_folder(path, None, resume=True, clock=SystemClock(), visits=rules.visits)
+
+
+@asynccontextmanager
+async def _make_runs(
+    rules: CrawlRules, flags: PagesFlags, folders: Sequence[CrawlFolder]
+) -> AsyncIterator[list[PartRun]]:
+    clock = SystemClock()
+    started, runs = clock.now(), []
     async with AsyncExitStack() as stack:
-        if first.renderer is not None:
-            await stack.enter_async_context(first.renderer)
-        runs = []
-        for folder in folders:
-            executor = in_threads(stack.enter_context(ThreadPoolExecutor(1, "folder")))
+        each_part = await stack.enter_async_context(share_transport(folders, lambda: flags.network.transport(clock)))
+        if rules.max_per_domain:
+            domains = PartCounts(stack.enter_context(closing(open_domains(folders[0].root))))
+            rules = replace(rules, domains=domains)
+        for folder, transport, executor in each_part:
             feed = await stack.enter_async_context(flags.onward.pages(clock, lambda _: None))
-            # Each has connections and a limiter of its own; memory and a browser are those of the process.
-            transport = replace(flags.network.transport(clock), memory=first.memory, renderer=first.renderer)
             crawl = Crawl(folder, transport, executor, rules=rules, clock=clock, hand_over=feed)
-            report = partial(_report, crawl, started)
+            report = report_part(report_crawl, crawl, clock, started)
             runs.append(PartRun(crawl, transport, executor, report, partial(_finish, folder, clock, flags)))
-        await run_parts(out, runs, flags.options)
+        yield runs
 
 
-def _report(crawl: Crawl, started: float, *, running: bool = True) -> Report[PagesFacts]:
-    return report_crawl(crawl, crawl.clock.now() - started, running=running)
-
-
-# By position, since that is how a thread is handed its work.
-def _finish(folder: CrawlFolder, clock: Clock, flags: PagesFlags, complete: bool) -> None:  # noqa: FBT001
-    """Not finished before all parts are: the process that people see says so."""
-    folder.finish(clock.wall(), False, flags.writes_parquet)  # noqa: FBT003
-    if folder.others is not None:
-        folder.others.board.put(folder.others.own, BoardField.COMPLETE, complete)
+def _finish(folder: CrawlFolder, clock: Clock, flags: PagesFlags) -> None:
+    folder.finish(clock.wall(), False, flags.writes_parquet)  # noqa: FBT003 - by position, as elsewhere

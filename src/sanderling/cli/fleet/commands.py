@@ -1,0 +1,142 @@
+"""`sanderling fleet status`, `drain` and `forget`."""
+
+import asyncio
+from collections import Counter
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_line import AsJson, again
+from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, fleet_flags, open_fleet, open_place, prefix_of
+from sanderling.crawls.fleet import FleetStores
+from sanderling.stores.fleet import FleetCrawl
+from sanderling.words import count
+
+CrawlName = Annotated[str, Parameter(help="The name of the crawl: the last step of the --out that it was begun with.")]
+
+
+def status(name: CrawlName, *, fleet: Servers = (), json: AsJson = False) -> None:
+    """Print it."""
+    found = asyncio.run(_status(name, fleet))
+    if json:
+        print(msgspec.json.encode(found).decode())
+        return
+    print("\n".join(_words(found)))
+
+
+def drain(
+    name: CrawlName,
+    worker: Annotated[str | None, Parameter(help="The worker, as fleet status names it; all if none is given.")] = None,
+    *,
+    fleet: Servers = (),
+) -> None:
+    """Tell workers to end."""
+
+    async def tell() -> int:
+        async with open_fleet(fleet, name) as servers:
+            await find_crawl(servers, name)
+            return max([await servers.call(server.drain(worker)) for server in servers.servers])
+
+    told = asyncio.run(tell())
+    if worker is not None and not told:
+        see = again("fleet status", name, *fleet_flags(fleet))
+        raise CommandError(f"the crawl {name} has no worker {worker}; see: {see}", code=2)
+    print(f"{count(told, 'worker')} told to end; each gives its parts to the others first")
+
+
+def forget(
+    name: CrawlName,
+    *,
+    fleet: Servers = (),
+    objects: ObjectStore = None,
+    yes: Annotated[bool, Parameter(negative=(), help="Delete it; without this, only say what would be.")] = False,
+) -> None:
+    """Delete a crawl."""
+    if objects is None:
+        raise CommandError("fleet forget needs --objects: the rows are there", code=2)
+    print(asyncio.run(_forget(name, fleet, objects, really=yes)))
+
+
+async def find_crawl(fleet: FleetStores, name: str) -> FleetCrawl:
+    """The crawl of this name, on all servers. Raises CommandError."""
+    found = [await fleet.call(server.find(name)) for server in fleet.servers]
+    crawl = found[0]
+    if crawl is None:
+        raise CommandError(f"the fleet has no crawl {name}; its name is the last step of its --out", code=2)
+    if crawl.system not in WORDS:
+        expected = "use the release that began it"
+        raise CommandError(f"the crawl {name} is one of {crawl.system}, unknown here; {expected}", code=2)
+    if crawl.servers != len(found) or any(each is None or each.id != crawl.id for each in found):
+        wanted = f"{count(crawl.servers, 'server')}, in their order"
+        raise CommandError(f"the crawl {name} lies on {wanted}: give --fleet for each", code=2)
+    return crawl
+
+
+async def _status(name: str, urls: tuple[str, ...]) -> dict[str, object]:
+    async with open_fleet(urls, name) as fleet:
+        crawl = await find_crawl(fleet, name)
+        view, holders = await fleet.view(), await fleet.holders()
+        workers = await fleet.call(fleet.servers[0].workers())
+    parts = Counter(each.holder for each in holders if each.holder and each.seconds > 0)
+    return {
+        "name": name,
+        "system": crawl.system,
+        "done": crawl.done,
+        "parts": crawl.parts,
+        "lease": crawl.seconds,
+        WORDS[crawl.system].key: view.fetched,
+        "waiting": view.waiting,
+        "busy": view.busy,
+        "free": crawl.parts - parts.total(),
+        "workers": [
+            {
+                "name": each.name,
+                "machine": each.machine,
+                "release": each.release,
+                "parts": parts[each.name],
+                "seen": round(each.seen, 1),
+                "draining": each.draining,
+                **(msgspec.json.decode(each.report, type=dict[str, int]) if each.report else {}),
+            }
+            for each in workers
+        ],
+    }
+
+
+def _words(found: dict[str, object]) -> list[str]:
+    parts, busy = found["parts"], found["busy"]
+    state = "done" if found["done"] else f"{busy} of {parts} parts have work"
+    words = WORDS[str(found["system"])]
+    waiting = f"{found['waiting']:,} {words.waiting}s wait"
+    lines = [f"{found['name']}: {found[words.key]:,} {words.key}, {waiting}; {state}"]
+    workers = found["workers"]
+    assert isinstance(workers, list)  # noqa: S101 - for the type checker
+    if not workers:
+        return [*lines, "nobody works on it"]
+    lines.append(f"{'worker':40} {'release':>8} {'parts':>6} {'in flight':>9} {'seen':>8}")
+    for each in workers:
+        seen = f"{each['seen']:.0f} s ago" + (", draining" if each["draining"] else "")
+        inflight = each.get("inflight", 0)
+        lines.append(f"{each['name']:40} {each['release']:>8} {each['parts']:>6} {inflight:>9} {seen:>8}")
+    return lines
+
+
+async def _forget(name: str, urls: tuple[str, ...], objects: str, *, really: bool) -> str:
+    async with open_fleet(urls, name) as fleet:
+        crawl = await find_crawl(fleet, name)
+        held = [each for each in await fleet.holders() if each.holder and each.seconds > 0]
+        if held:
+            who = ", ".join(sorted({each.holder for each in held})[:3])
+            drain_first = again("fleet drain", name, *fleet_flags(urls))
+            raise CommandError(f"{who} works on {name}; drain first: {drain_first}", code=2)
+        async with open_place(objects, prefix_of(crawl)) as place:
+            keys = [found.key async for found in place.objects.list(place.bucket, place.prefix.rstrip("/"))]
+            if not really:
+                return f"{name}: {count(len(keys), 'object')} and all that is known would be deleted; say --yes"
+            for server in fleet.servers:
+                await fleet.call(server.forget())
+            for key in keys:
+                await place.objects.delete(place.bucket, key)
+    return f"{name} is forgotten, with {count(len(keys), 'object')}"

@@ -1,0 +1,114 @@
+"""`sanderling fleet pull`: a plain folder of a fleet's crawl."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
+
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.fleet.commands import CrawlName, find_crawl
+from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, open_fleet, open_place, prefix_of
+from sanderling.clock import SystemClock
+from sanderling.crawls.fleet import FleetStores
+from sanderling.crawls.fleet_copy import LedgerCopy
+from sanderling.crawls.fleet_frontier import create_ledger
+from sanderling.crawls.fleet_log import ObjectPlace
+from sanderling.crawls.fleet_pull import PulledPart, bring_files, bring_rows
+from sanderling.crawls.parts import FOLDER, make_parts, number_of_parts, part_folder
+from sanderling.jobs import fleet as jobs_fleet
+from sanderling.jobs.files import FRONTIER
+from sanderling.pages import earlier as pages_ledger
+from sanderling.pages import fleet as pages_fleet
+from sanderling.pages.output import PAGES
+from sanderling.repos import fleet as repos_fleet
+from sanderling.repos import parts as repos_parts
+from sanderling.stores.durable import FolderError, Lock, check_empty
+from sanderling.stores.fleet import FleetCrawl
+from sanderling.stores.objects import ObjectError
+from sanderling.stores.ports import ProgressError
+from sanderling.words import count
+
+
+class PulledSystem(NamedTuple):
+    """What is special about the parts of a system."""
+
+    ledger: str  # the name of its file
+    create: Callable[[Path, FleetCrawl], None]  # makes an empty one
+    bring: Callable[[PulledPart], Coroutine[Any, Any, int]]  # what the ledger speaks of; how many bytes are new
+    finish: Callable[[Path, float, bool], None]  # leaves the folder as that of a crawl which has ended, or not
+
+
+async def _bring_pages(part: PulledPart) -> int:
+    new = await bring_rows(part, pages_ledger.LEDGER, PAGES)
+    await bring_files(part)
+    return new
+
+
+SYSTEMS = {
+    "pages": PulledSystem(pages_ledger.LEDGER, create_ledger, _bring_pages, pages_fleet.finish_pulled),
+    "repos": PulledSystem(
+        repos_parts.PROGRESS, repos_fleet.create_ledger, repos_fleet.bring_segments, repos_fleet.finish_pulled
+    ),
+    "jobs": PulledSystem(FRONTIER, jobs_fleet.create_ledger, jobs_fleet.bring_records, jobs_fleet.finish_pulled),
+}
+
+
+def pull(
+    name: CrawlName,
+    *,
+    fleet: Servers = (),
+    objects: ObjectStore = None,
+    out: Annotated[Path, Parameter(help="The folder to make, or to bring what is new to.")],
+) -> None:
+    """Bring a crawl here."""
+    if objects is None:
+        raise CommandError("fleet pull needs --objects: the rows are there", code=2)
+    with ExitStack() as stack:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            stack.callback(Lock(out / "lock").release)
+            print(asyncio.run(_pull(name, fleet, objects, out)))
+        except (FolderError, ProgressError, ObjectError) as error:
+            raise CommandError(str(error)) from None
+
+
+async def _pull(name: str, urls: tuple[str, ...], objects: str, out: Path) -> str:
+    async with open_fleet(urls, name) as fleet:
+        crawl = await find_crawl(fleet, name)
+        _make_folder(out, crawl.parts)
+        async with open_place(objects, prefix_of(crawl)) as place:
+            new = 0
+            for part in range(crawl.parts):
+                new += await _pull_part(fleet, crawl, part, place, part_folder(out, part))
+        complete = crawl.done and not (await fleet.view()).waiting
+    for part in range(crawl.parts):
+        SYSTEMS[crawl.system].finish(part_folder(out, part), SystemClock.wall(), complete)
+    state = "the whole crawl" if complete else "the crawl as far as it is; pull again for the rest"
+    rows = WORDS[crawl.system].rows
+    return f"{new:,} bytes of {rows} brought to {out}: {state}.\nProve it: sanderling verify {out}"
+
+
+def _make_folder(out: Path, wanted: int) -> None:
+    parts = number_of_parts(out)
+    if parts not in (0, wanted):
+        raise CommandError(f"{out} has {count(parts, 'part')}, the crawl {wanted}: choose another", code=2)
+    if not parts:
+        check_empty(out, FOLDER)
+        make_parts(out, wanted)
+
+
+async def _pull_part(fleet: FleetStores, crawl: FleetCrawl, part: int, place: ObjectPlace, folder: Path) -> int:
+    system, server = SYSTEMS[crawl.system], fleet.server_of(part)
+    copy = LedgerCopy(
+        folder / system.ledger,
+        server,
+        part,
+        place,
+        lambda path: system.create(path, crawl),
+        lambda ask: fleet.call.wait_for(ask()),
+    )
+    await asyncio.to_thread(copy.bring_up)
+    return await fleet.call(system.bring(PulledPart(folder, part, server, place)))

@@ -1,0 +1,306 @@
+"""A worker of a crawl that several machines share: what the commands of all systems do alike with `--fleet`."""
+
+import secrets
+import sys
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_line import again
+from sanderling.cli.fleet.flags import (
+    WORDS,
+    FleetClock,
+    FleetFlags,
+    check_name,
+    fleet_flags,
+    open_fleet,
+    open_place,
+    prefix_of,
+    who_we_are,
+)
+from sanderling.cli.fleet.metrics import FleetWatch
+from sanderling.cli.limits import slices_in_force
+from sanderling.cli.loop import explain_end, run
+from sanderling.cli.options import Options
+from sanderling.cli.part_runs import stop_when_alone
+from sanderling.cli.processes import ProcessGroup, how_many, own_parts
+from sanderling.cli.report_screen import Screen, fitting
+from sanderling.cli.running import Shell, run_system
+from sanderling.cli.watching import run_beside
+from sanderling.clock import SystemClock
+from sanderling.crawls.fleet import FleetStores
+from sanderling.crawls.fleet_open import PartOpener, SharedCrawl
+from sanderling.crawls.fleet_quotas import FleetSlices
+from sanderling.crawls.fleet_worker import FleetWorker, WorkerFigures
+from sanderling.crawls.parts import FOLDER
+from sanderling.engine.host_report import this_process
+from sanderling.executor import in_threads
+from sanderling.observe.report import AnyReport, Process
+from sanderling.redact import redact_url
+from sanderling.stores.durable import FolderError
+from sanderling.stores.fleet import CrawlView, FleetCrawl
+from sanderling.stores.leases import LeasesAwayError, LeasesError
+from sanderling.stores.objects import ObjectError
+from sanderling.stores.status_file import StatusFile
+from sanderling.words import count
+
+R = TypeVar("R", bound=AnyReport)
+
+UNFINISHED = 3  # the exit code if something is left that the same command asks for
+COPIES = "copies"  # the folder of the copies of ledgers, in --out
+KNOWN = (FolderError, LeasesError, LeasesAwayError, ObjectError)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSystem(Generic[R]):
+    """What a system has opened for its parts, and how it speaks of those that a worker has."""
+
+    opener: PartOpener
+    report: Callable[[FleetWorker, Process], R]
+    # Runs the worker, and what is to run beside it.
+    run: Callable[[FleetWorker], Awaitable[bool]] = FleetWorker.run
+
+
+class FleetSystem(Generic[R]):
+    """What a system says of a crawl that it shares; made of the flags of its command."""
+
+    name = ""
+    known: tuple[type[Exception], ...] = ()  # errors that its run may end with, beside those of a fleet
+
+    def __init__(self, out: Path, sharing: FleetFlags, options: Options, onward: str) -> None:
+        """`onward` is the command that goes on with it."""
+        self.out = out
+        self.sharing = sharing
+        self.options = options
+        self.onward = onward
+
+    @property
+    def ledger(self) -> str:
+        """The format of its ledgers."""
+        raise NotImplementedError
+
+    @property
+    def plan(self) -> str | None:
+        """What to crawl, in JSON; None to go on with whatever there is."""
+        raise NotImplementedError
+
+    def compare(self, plan: str) -> str:
+        """What is different in the plan of a crawl that there is; nothing if it is ours."""
+        raise NotImplementedError
+
+    def around(self) -> AbstractContextManager[object]:
+        """What is in force while it works, and not when its end is told."""
+        return nullcontext()
+
+    def spent(self, view: CrawlView) -> tuple[str, ...]:
+        """The limits that are reached: what waits then waits for larger ones."""
+        del view
+        return ()
+
+    async def open(self, shared: SharedCrawl, clock: FleetClock, stack: AsyncExitStack) -> OpenedSystem[R]:
+        """Open what the parts need; `stack` closes it."""
+        raise NotImplementedError
+
+
+def run_worker(system: FleetSystem[R], processes: str, *, as_json: bool) -> None:
+    """Work on the crawl of a fleet until nothing is left of it; exit with the code that says how it went.
+
+    Several processes are as many workers: this one, which people see, and others that it starts and watches.
+    """
+    out, started = system.out, bool(own_parts())
+    more = 0 if started else how_many(processes) - 1
+    name, screen = check_name(out), fitting(json=as_json)
+    with ExitStack() as stack:
+        try:
+            (out / FOLDER).mkdir(parents=True, exist_ok=True)
+            status = stack.enter_context(StatusFile.of(out, SystemClock.wall()))
+        except (FolderError, OSError) as error:
+            raise CommandError(str(error), code=2) from None
+        with explain_end(system.onward, (*KNOWN, *system.known)), system.around():
+            ended = run(_work(system, name, (screen, status), more, started=started))
+    if not started:
+        screen.end(ended.words(), ended.as_json())
+        ended.exit()
+
+
+class _Together:
+    """A worker, and others that it has started."""
+
+    def __init__(
+        self, worker: FleetWorker, run: Callable[[FleetWorker], Awaitable[bool]], others: ProcessGroup
+    ) -> None:
+        self.control = worker.control
+        self._worker = worker
+        self._run = run
+        self._others = others
+
+    async def run(self) -> bool:
+        return await run_beside(self._run(self._worker), self._others.run())
+
+    def stop(self) -> None:
+        self._worker.stop()
+        self._others.stop()
+
+    @property
+    def inflight(self) -> int:
+        return self._worker.inflight
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEnd:
+    """How a worker has ended."""
+
+    crawl: FleetCrawl
+    stopped: bool  # by somebody
+    over: bool
+    view: CrawlView
+    figures: WorkerFigures
+    pull: str
+    spent: tuple[str, ...] = ()  # limits that are reached
+
+    def words(self) -> list[str]:
+        """For people."""
+        words, name, waiting = WORDS[self.crawl.system], self.crawl.name, self.view.waiting
+        kept = count(self.view.fetched, words.kept)
+        if not self.over:
+            return [f"The crawl {name} goes on without this worker: {kept} so far."]
+        why = f"since {' and '.join(self.spent)} is reached" if self.spent else "since their hosts did not answer"
+        left = f"; {count(waiting, words.waiting)} still wait, {why}" if waiting else ""
+        return [f"The crawl {name} is done: {kept}{left}.", "", f"Bring it here: {self.pull}"]
+
+    def as_json(self) -> dict[str, object]:
+        """For machines."""
+        return {
+            "name": self.crawl.name,
+            "done": self.over,
+            WORDS[self.crawl.system].key: self.view.fetched,
+            "waiting": self.view.waiting,
+            "parts_acquired": self.figures.acquired,
+            "parts_lost": self.figures.lost,
+            "asked_again_at_most": self.figures.dropped,
+            "server_away": self.figures.away,
+        }
+
+    def exit(self) -> None:
+        """Exit with the code that says how it went."""
+        if self.stopped:
+            sys.exit(130)
+        if not self.over or (self.view.waiting and not self.spent):
+            sys.exit(UNFINISHED)
+
+
+async def _work(
+    system: FleetSystem[R], name: str, shown: tuple[Screen, StatusFile], more: int, *, started: bool
+) -> WorkerEnd:
+    """Work, with so many more processes; or be one that was `started` by another."""
+    sharing, clock, (screen, status) = system.sharing, FleetClock(), shown
+    async with AsyncExitStack() as stack:
+        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, who_we_are()))
+        crawl = await _begin(system, fleet, name, clock)
+        place = await stack.enter_async_context(open_place(sharing.objects or "", prefix_of(crawl)))
+        stack.callback(slices_in_force.reset, slices_in_force.set(FleetSlices(fleet, clock, crawl.seconds)))
+        opened = await system.open(SharedCrawl(fleet, crawl, place), clock, stack)
+        worker = FleetWorker(fleet, crawl, clock, clock.boot, opened.opener.open)
+        worker.report, worker.heard = partial(_brief, worker), clock.heard
+        opened.opener.worker = worker
+        began = clock.now()
+
+        def report(*, running: bool = True) -> R:
+            seconds = clock.now() - began
+            return opened.report(worker, this_process(seconds, clock.wall(), running=running, paused=False))
+
+        executor = in_threads(stack.enter_context(ThreadPoolExecutor(1, "status")))
+        options = system.options
+        if started:
+            options = Options(log_format=options.log_format, log_level=options.log_level)
+            stop_when_alone(worker.stop)
+        watch = FleetWatch(fleet, worker, clock)
+
+        async def work(worker: FleetWorker) -> bool:
+            return await run_beside(opened.run(worker), watch.run())
+
+        shell = Shell(
+            folder=system.out,
+            options=options,
+            screen=screen,
+            executor=executor,
+            report=report,
+            metrics=watch.metrics,
+            status_file=status,
+        )
+        if more:
+            others = ProcessGroup(system.out, more, more, clock, screen.note)
+            ran = await run_system(_Together(worker, work, others), shell)
+        else:
+            ran = await run_system(worker, shell, partial(work, worker))
+    where = (*fleet_flags(sharing.fleet), "--objects", redact_url(sharing.objects or ""))
+    pull = again("fleet pull", name, *where, "--out", f"{name}-pulled")
+    spent = system.spent(worker.view)
+    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, pull, spent)
+
+
+async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: FleetClock) -> FleetCrawl:
+    """The crawl of this name, begun if there is none. Raises CommandError if it is another one's."""
+    sharing, plan = system.sharing, system.plan
+    objects = redact_url(sharing.objects or "").rpartition("@")[2]
+    found = await fleet.call(fleet.servers[0].find(name))
+    if found is None:
+        if plan is None:
+            wrong = f"there is nothing to resume: the fleet has no crawl {name}. Begin without --resume."
+            raise CommandError(wrong, code=2)
+        asked = FleetCrawl(
+            name=name,
+            id=secrets.token_hex(4),
+            system=system.name,
+            plan=plan,
+            parts=sharing.fleet_parts,
+            seconds=sharing.lease,
+            ledger=system.ledger,
+            objects=objects,
+            started=clock.wall(),
+            servers=len(sharing.fleet),
+        )
+        found = await fleet.begin(asked)
+    _check_same(system, found, objects)
+    for server in fleet.servers[1:]:
+        other = await fleet.call(server.find(name))
+        if other is None or other.id != found.id:
+            raise CommandError(f"--fleet: the servers do not have the same crawl {name}; give all of them, in order", 2)
+    if found.done and (await fleet.view()).waiting:
+        await fleet.end(done=False)
+    return found
+
+
+def _check_same(system: FleetSystem[R], found: FleetCrawl, objects: str) -> None:
+    servers, wrong = len(system.sharing.fleet), ""
+    if found.system != system.name:
+        wrong = f"it is one of {found.system}"
+    elif different := system.compare(found.plan):
+        wrong = different
+    elif found.objects != objects:
+        wrong = f"its rows are in {found.objects}, not {objects}"
+    elif found.ledger != system.ledger:
+        wrong = f"its ledgers are of format {found.ledger}, those of this release of {system.ledger}"
+    elif found.servers != servers:
+        wrong = f"it has {count(found.servers, 'server')}, not {servers}"
+    if wrong:
+        raise CommandError(f"the fleet has a crawl {found.name} already, and {wrong}. Choose another --out.", code=2)
+
+
+def _brief(worker: FleetWorker) -> str:
+    """What others see of this worker."""
+    figures = [part.figures() for part in worker.parts]
+    said = {
+        "fetched": sum(each.fetched for each in figures),
+        "waiting": sum(each.waiting for each in figures),
+        "inflight": worker.inflight,
+        "open": len(figures),
+    }
+    return msgspec.json.encode(said).decode()

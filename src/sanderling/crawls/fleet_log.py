@@ -1,0 +1,167 @@
+"""Shares each transaction of a part's ledger: rows to the object store, then a commit to the part's server.
+
+The server may be away. Then the thread that writes waits, and nothing is lost; whoever sends requests stops by itself
+at half the lease. What a connection that broke has left open is asked for: whether the commit is there.
+"""
+
+import secrets
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from sanderling.crawls.fleet import FleetStores
+from sanderling.stores.fleet import PartCommit
+from sanderling.stores.frontier_rows import BodyFile
+from sanderling.stores.leases import HeldLease, LeaseLostError, LeasesAwayError
+from sanderling.stores.ledger_log import SharedHead
+from sanderling.stores.objects import ObjectError, Objects
+
+T = TypeVar("T")
+
+AGAIN = 0.25  # seconds between two tries
+TOKEN = 8  # bytes of what tells a commit from any other
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPlace:
+    """Where the objects of one crawl are."""
+
+    objects: Objects
+    bucket: str
+    prefix: str  # of every key, with its slash
+
+    async def put(self, name: str, body: bytes) -> None:
+        """Return when it is durable. Raises ObjectError."""
+        await self.objects.put(self.bucket, self.prefix + name, body, {})
+
+    async def delete(self, name: str) -> None:
+        """Return when it is gone. Raises ObjectError."""
+        await self.objects.delete(self.bucket, self.prefix + name)
+
+    async def get(self, name: str, most: int) -> bytes:
+        """The object. Raises ObjectError."""
+        return (await self.objects.get(self.bucket, self.prefix + name, most)).body
+
+
+def until_there(fleet: FleetStores, held: HeldLease, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What comes of asking, as often as it takes. Raises LeaseLostError once the part is known to be lost."""
+    while True:
+        if held.lost.is_set():
+            raise LeaseLostError(f"part {held.lease.part} is not ours any more (epoch {held.lease.epoch})")
+        try:
+            return fleet.call.wait_for(ask(), lambda: held.hurried or held.lost.is_set())
+        except (LeasesAwayError, ObjectError) as error:
+            if held.hurried or (isinstance(error, ObjectError) and not error.unavailable):
+                raise
+            fleet.call.rest(held.lost, AGAIN)
+
+
+class PendingParts(Protocol):
+    """What waits for the commit that has it."""
+
+    def take(self) -> tuple[bytes, Sequence[BodyFile]]:
+        """All that waits: what becomes one object, if it is not empty, and files that become one each."""
+
+
+class PendingRows:
+    """Rows and files that wait for the commit that has them, in the place of a file of rows.
+
+    `length` counts all rows of the part, those of earlier owners too.
+    """
+
+    def __init__(self, watermark: int) -> None:
+        self.length = watermark
+        self._rows: list[bytes] = []
+        self._files: list[BodyFile] = []
+
+    def append(self, rows: Iterable[bytes]) -> int:
+        """Have rows without line breaks kept with the next commit; where they end."""
+        lines = [row + b"\n" for row in rows]
+        self._rows += lines
+        self.length += sum(map(len, lines))
+        return self.length
+
+    def keep_files(self, files: Iterable[BodyFile]) -> None:
+        """Have files kept with the next commit."""
+        self._files += files
+
+    def take(self) -> tuple[bytes, list[BodyFile]]:
+        """All that waits."""
+        rows, files = b"".join(self._rows), self._files
+        self._rows, self._files = [], []
+        return rows, files
+
+    def cut(self, length: int) -> None:
+        """The commit was not made."""
+        self._rows, self._files, self.length = [], [], length
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class PartLog:
+    """Shares the transactions of one part: call it with each, before it is committed here.
+
+    `read` says which messages the ledger has by now; `pack` makes a segment of rows.
+    """
+
+    def __init__(
+        self,
+        fleet: FleetStores,
+        held: HeldLease,
+        place: ObjectPlace,
+        rows: PendingParts,
+        pack: Callable[[bytes], bytes],
+        read: Callable[[], Sequence[int]],
+    ) -> None:
+        self._fleet = fleet
+        self._server = fleet.server_of(held.lease.part)
+        self._held = held
+        self._place = place
+        self._rows = rows
+        self._pack = pack
+        self._read = read
+        self.idle_at = -1  # the head at which the server knows that we are
+        self.bytes = 0  # of commits since the last snapshot
+        self.uncertain = 0  # commits of which it had to be asked whether they were made
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the server knows that the part has nothing to do: any commit takes that back."""
+        return self.idle_at == self._held.lease.head
+
+    def __call__(self, body: bytes) -> SharedHead:
+        """Keep it, and what it speaks of; what the head of the ledger is now. Raises LeaseLostError, ObjectError."""
+        lease, token = self._held.lease, secrets.token_hex(TOKEN)
+        segment, size = self._keep_rows(token)
+        commit = PartCommit(lease, token, body, segment, size, self._read())
+        until_there(self._fleet, self._held, partial(self._commit, commit))
+        self._held.lease = lease._replace(head=lease.head + 1)
+        self.bytes += len(body)
+        return SharedHead(lease.head + 1, token)
+
+    def _keep_rows(self, token: str) -> tuple[str, int]:
+        rows, files = self._rows.take()
+        lease = self._held.lease
+        for each in files:
+            data = Path(each.source).read_bytes() if each.source else each.data
+            until_there(self._fleet, self._held, partial(self._place.put, f"files/{lease.part:04}/{each.path}", data))
+            if each.source:
+                Path(each.source).unlink()
+        if not rows:
+            return "", 0
+        name, packed = f"rows/{lease.part:04}/{lease.epoch:06}-{lease.head + 1:09}-{token}", self._pack(rows)
+        until_there(self._fleet, self._held, partial(self._place.put, name, packed))
+        return name, len(rows)
+
+    async def _commit(self, commit: PartCommit) -> None:
+        """Make it, or find it made by a try whose answer was lost."""
+        try:
+            await self._server.commit(commit)
+        except LeaseLostError:
+            # A try whose answer was lost may have been this one: then the head has moved on by it.
+            if not await self._server.is_committed(commit):
+                raise
+            self.uncertain += 1
