@@ -18,6 +18,9 @@ from known_reports import (
 )
 
 from sanderling.apis.numbered import Status
+from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
+from sanderling.crawls.fleet_part import FleetPart
+from sanderling.crawls.fleet_worker import FleetWorker
 from sanderling.events.measures import EventMeasures as EventsMeasures
 from sanderling.events.report import report_events
 from sanderling.observe.report import AnyReport
@@ -28,6 +31,8 @@ from sanderling.repos.report import report_repos
 from sanderling.sequence.measures import REQUEST_BUCKETS, SequenceMeasures
 from sanderling.sequence.report import report_sequence, store_metrics
 from sanderling.sequence.store import StoreTally
+from sanderling.stores.fleet import FleetCrawl
+from sanderling.stores.leases import HeldLease
 from sanderling.stores.polling import Op
 from sanderling.stores.queue import Depth
 from sanderling.testing import FakeClock
@@ -89,3 +94,15 @@ def measured() -> dict[str, AnyReport]:
         "polling": report_polling(POLLING_FACTS, standing(RACE), polling_measures().metrics()),
         "events": report_events(EVENTS_FACTS, standing(), events.metrics()),
     }
+
+
+def idle_worker() -> FleetWorker:
+    """A worker of a fleet that has not begun."""
+
+    async def open_part(held: HeldLease) -> FleetPart:
+        raise AssertionError(held)
+
+    crawl = FleetCrawl(
+        name="example", id="1", system="pages", plan="", parts=64, seconds=30.0, ledger="1", objects="", started=0.0
+    )
+    return FleetWorker(FleetStores([], DirectStoreCaller()), crawl, FakeClock(), FakeClock().now, open_part)

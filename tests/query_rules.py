@@ -19,8 +19,13 @@ SMALL = {
     "polling_settings": "polling: what people have set",
     "polling_touched": "polling: what people have edited by hand since the last look at it, which removes it",
     "every": "polling: one row for each kind of target; an index leads from one to the next",
+    "lease": "one row for each part of a crawl of a fleet, of which there are at most 1,024; polling has one part",
+    "polling_limiter": "polling: one row",
     "analytics_version": "events: one row",
     "system": "dashboard: one row for each system of a home, of which there are at most 200",
+    "fleet_part": "fleets: one row for each part of a crawl",
+    "fleet_worker": "fleets: one row for each process that works on a crawl",
+    "pg_database": "fleets: one row for each database of a server",
     "sqlite_schema": "the tables of a file",
     "sqlite_master": "the tables of a file",
 }
@@ -32,6 +37,7 @@ BOUNDED = "reads no more rows than the LIMIT within it lets through"
 OWN_INDEX = "its index has nothing else, and LIMIT ends it"
 CLOCK = "when the clock was set back, and when a process begins to poll"
 BY_HAND = "when a person has edited rows by hand"
+SPLIT = "once, when what one process began is taken apart for several"
 DISCOVERY = "discovery compares all targets with the list that it has just read from the source"
 SELDOM = "once a minute where there are many targets: PollingWatch"
 
@@ -56,6 +62,8 @@ MAY_READ_ALL = {
     r"SELECT url FROM url$": ASKED + " to forget something",
     r"SELECT id, name FROM host$": ASKED + " to forget something",
     r"SELECT (key, target FROM moved|rowid, links FROM remembered)$": ASKED + " to forget something",
+    r"INSERT (OR IGNORE )?INTO \w+ SELECT .* FROM (old\.|main\.url GROUP BY)": SPLIT,
+    r"^SELECT (count\(\*\) FROM url|origin FROM robots|sql FROM old\.sqlite_master WHERE name = 'wrote')$": SPLIT,
     r"SELECT shape, exposure FROM visit": "once an hour, where pages are visited again",
     r"FROM visit INDEXED BY visit_due CROSS JOIN url": BOUNDED,
     r"SELECT visit.id, rows FROM visit JOIN url": START + ", if rows were lost; or " + ASKED,
@@ -99,6 +107,7 @@ MAY_READ_ALL = {
     r"^UPDATE post_analytics SET project(_id)? = ": "once, when a database moves between the first two revisions",
     r"FROM sqlite_schema\) FROM pragma": START,
     r"FROM pg_namespace": START,
+    r"UPDATE lease SET holder = \$2": "sorts the parts that are free of one crawl, of which there are at most 1,024",
     r'^DELETE FROM ([\w.]+\.)?"?\w+"?$': ASKED + " to remove everything",
     r"^SELECT \(SELECT count\(\*\) FROM polling_targets": SELDOM,
     r"^SELECT count\(\*\) FILTER .* FROM polling_targets$": SELDOM,
@@ -132,4 +141,8 @@ MAY_READ_ALL = {
     r"^DELETE FROM processed_events .* ORDER BY processed_at, event_id LIMIT": OWN_INDEX,
     r"FROM \(SELECT \* FROM outbox WHERE number > \S+ ORDER BY number LIMIT": BOUNDED,
     r"FROM \(SELECT 1 FROM outbox LIMIT \d+\)": BOUNDED,
+    r"^WITH fence AS .* SELECT count\(\*\) FROM fence$": "counts the one part that a commit is of",
+    r"^SELECT count\(\*\) FROM fleet_log WHERE crawl = \$1 AND part = \$2 AND number = \$3": "counts one row",
+    r"^SELECT \(SELECT count\(\*\) FROM fleet_part": "counts the parts of a crawl, of which there are at most 1,024",
+    r"^SELECT count\(\*\), coalesce\(min\(parts\), 0\).* FROM fleet_worker": "counts the workers of a crawl",
 }

@@ -126,7 +126,7 @@ def test_profiles_are_those_that_the_head_explains() -> None:
     head = COMPOSE_FILE.read_text().partition("\nname:")[0]
     profiles = {profile for service in SERVICES.values() for profile in service["profiles"]}
 
-    assert profiles == {"core", "full", "jobs"}
+    assert profiles == {"core", "full", "fleet", "jobs"}
     assert all(f"\n# {profile}: " in head for profile in profiles)
     # What somebody waits for is there whenever he is.
     for service in SERVICES.values():
@@ -154,7 +154,7 @@ def test_a_container_of_ours_may_do_little(name: str) -> None:
 
 def test_every_volume_is_declared_and_used() -> None:
     mounts = [mount for service in SERVICES.values() for mount in service.get("volumes", [])]
-    named = {mount.split(":")[0] for mount in mounts if not mount.startswith(".")}
+    named = {mount.split(":")[0] for mount in mounts if not mount.startswith((".", "/"))}
 
     assert named == set(COMPOSE["volumes"])
     for mount in mounts:
@@ -167,11 +167,23 @@ def targets(configuration: dict[str, Any]) -> dict[str, list[str]]:
     return {
         job["job_name"]: [target for each in job["static_configs"] for target in each["targets"]]
         for job in configuration["scrape_configs"]
+        if "static_configs" in job
     }
 
 
+def test_workers_of_a_fleet_are_as_many_as_one_likes_and_each_is_scraped() -> None:
+    """They share nothing on this machine: no name of a volume, no port."""
+    fleet, (job,) = OURS["fleet"], [job for job in SCRAPED["scrape_configs"] if job["job_name"] == "fleet"]
+
+    assert fleet["deploy"]["replicas"] > 1
+    assert fleet["volumes"] == ["/var/lib/sanderling"]
+    assert not {"ports", "container_name"} & set(fleet)
+    assert job["dns_sd_configs"] == [{"names": ["fleet"], "type": "A", "port": 9090}]
+    assert set(fleet["networks"]) & set(SERVICES["prometheus"]["networks"])
+
+
 def test_prometheus_scrapes_every_system() -> None:
-    lasting = {name for name, service in OURS.items() if "jobs" not in service["profiles"]}
+    lasting = {name for name, service in OURS.items() if not {"jobs", "fleet"} & set(service["profiles"])}
 
     assert len(lasting) == 6
     for name in lasting:

@@ -1,5 +1,6 @@
 """The manifests of Kubernetes: pods that may do little, probes on what is served, and commands that ours takes."""
 
+import re
 import shutil
 import subprocess
 import tomllib
@@ -11,15 +12,21 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # its stubs are a package of their own
 from deploy_lines import DEPLOY, ROOT, refused
 from kubernetes_validate import validate  # type: ignore[import-untyped]  # it has no types
+from measured_reports import idle_worker
 
 from sanderling.cli.config.file import parse
 from sanderling.cli.config.settings import known
+from sanderling.cli.fleet.flags import FleetFlags
+from sanderling.cli.fleet.metrics import fleet_metrics
+from sanderling.crawls.fleet_worker import HURRY
+from sanderling.fetch.http import HttpRules
 
 KUBERNETES = DEPLOY / "kubernetes"
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())
 FILES = [KUBERNETES / name for name in KUSTOMIZATION["resources"]]
 Manifest = dict[str, Any]
 SECRET = KUBERNETES / "secret.example.yaml"
+KEDA: Manifest = yaml.safe_load((KUBERNETES / "keda" / "fleet.yaml").read_text())  # of another schema than Kubernetes'
 
 
 def manifests() -> Iterator[Manifest]:
@@ -181,13 +188,43 @@ def test_who_asks_a_host_is_alone_and_keeps_its_state() -> None:
 
 
 def test_how_many_consumers_there_are_is_left_to_the_autoscaler() -> None:
-    (scaler,) = BY_KIND["HorizontalPodAutoscaler"]
-    target = scaler["spec"]["scaleTargetRef"]
-    (deployment,) = [each for each in BY_KIND["Deployment"] if each["metadata"]["name"] == target["name"]]
+    scalers = {each["metadata"]["name"]: each["spec"] for each in BY_KIND["HorizontalPodAutoscaler"]}
+    deployments = {each["metadata"]["name"]: each["spec"] for each in BY_KIND["Deployment"]}
+    budgets = {each["metadata"]["name"]: each["spec"] for each in BY_KIND["PodDisruptionBudget"]}
 
-    assert "replicas" not in deployment["spec"]
-    (budget,) = [each for each in BY_KIND["PodDisruptionBudget"] if each["metadata"]["name"] == target["name"]]
-    assert budget["spec"]["minAvailable"] < scaler["spec"]["minReplicas"]
+    assert set(scalers) == {"events", "fleet"}
+    for name, scaler in scalers.items():
+        assert scaler["scaleTargetRef"]["name"] == name
+        assert "replicas" not in deployments[name]
+        assert budgets[name].get("minAvailable", 1) < scaler["minReplicas"]
+        assert budgets[name]["selector"] == deployments[name]["selector"]
+
+
+def test_a_fleet_is_upgraded_without_a_pause_and_keeps_nothing_in_its_pods() -> None:
+    (spec,) = [each["spec"] for each in BY_KIND["Deployment"] if each["metadata"]["name"] == "fleet"]
+
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert spec["minReadySeconds"] >= 2 * FleetFlags().lease
+    assert PODS["fleet"]["terminationGracePeriodSeconds"] > HURRY + HttpRules().total
+    kinds = [set(volume) - {"name"} for volume in PODS["fleet"]["volumes"]]
+    assert {"emptyDir"} in kinds
+    assert {"persistentVolumeClaim"} not in kinds
+
+
+def test_a_fleet_is_scaled_by_a_metric_that_its_workers_serve() -> None:
+    (scaler,) = [each["spec"] for each in BY_KIND["HorizontalPodAutoscaler"] if each["metadata"]["name"] == "fleet"]
+    (metric,) = scaler["metrics"]
+    out = next(word for word in ours(PODS["fleet"])["args"] if word.startswith("--out="))
+    served = {each.name for each in fleet_metrics(idle_worker(), None)}
+
+    crawl = {"crawl": out.rpartition("/")[2]}
+    assert metric["external"]["metric"]["name"] in served
+    assert metric["external"]["metric"]["selector"]["matchLabels"] == crawl
+    (trigger,) = KEDA["spec"]["triggers"]
+    assert set(re.findall(r"sanderling_\w+", trigger["metadata"]["query"])) == {metric["external"]["metric"]["name"]}
+    assert f'crawl="{crawl["crawl"]}"' in trigger["metadata"]["query"]
+    assert KEDA["spec"]["scaleTargetRef"]["name"] == scaler["scaleTargetRef"]["name"]
+    assert KEDA["spec"]["maxReplicaCount"] == scaler["maxReplicas"] <= FleetFlags().fleet_parts
 
 
 def test_the_secret_has_every_key_that_is_used_and_no_value() -> None:

@@ -14,6 +14,8 @@ from sanderling.fetch.classify import TooLarge, of_error
 from sanderling.fetch.guard import GuardRules, Refused
 from sanderling.fetch.hosts import HostTable, HostTraffic
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.transport import make_transport, share_memory
+from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
 from sanderling.task import Reply, Task
@@ -314,6 +316,24 @@ def test_bodies_wait_for_memory_and_the_host_is_not_blamed_for_it() -> None:
             return held, len(second.result().body), memory.total
 
     assert run(main) == (800, 800, 0)
+
+
+def test_clients_that_share_memory_take_of_it_and_what_is_let_go_is_free() -> None:
+    """Else bodies of one would be let go in the memory of the other, and it would wait for ever in the end."""
+
+    async def main() -> tuple[int, int]:
+        memory = Memory(1000)
+        asking = (make_transport(HttpRules(), Limiter(), 1000, private=True) for _ in range(2))
+        async with ScriptedServer({"/": [answer(body=b"x" * 800)] * 6}) as server:
+            for transport in (share_memory(each, memory) for each in asking):
+                async with transport.http as http:
+                    for _ in range(3):
+                        await http.send(Task(server.url()))
+                        held = memory.total
+                        transport.memory.release(server.url())
+        return held, memory.total
+
+    assert run(main) == (800, 0)
 
 
 def test_a_body_that_fails_lets_go_of_its_memory() -> None:

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from known_reports import ALL, EVENTS_FACTS, SNAPSHOT, events, polling, registry_of, sequence, standing
-from measured_reports import measured
+from measured_reports import idle_worker, measured
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
+from sanderling.cli.fleet.metrics import fleet_metrics
 from sanderling.engine.limiter_metrics import limiter_metrics
 from sanderling.events import measures as events_measures
 from sanderling.observe.histogram import Histogram
@@ -21,6 +22,7 @@ from sanderling.observe.metrics import report_metrics
 from sanderling.observe.report import AnyReport, Severity
 from sanderling.polling import measures as polling_measures
 from sanderling.sequence import measures as sequence_measures
+from sanderling.stores.fleet import CrawlView
 from sanderling.web.house import KINDS
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -95,6 +97,7 @@ def test_the_page_about_metrics_has_every_one_of_them_with_its_type_and_labels()
     found = families(registry_of(lambda: limiter_metrics(SNAPSHOT)))
     for report in measured().values():
         found |= {name: each for name, each in scraped(report).items() if each.samples}
+    found |= families(registry_of(lambda: fleet_metrics(idle_worker(), CrawlView(3, 0, 10, 500, 700))))
     labels = {name: ", ".join(sorted({*each.samples[0].labels} - {"le"})) for name, each in found.items()}
     assert sorted(documented) == sorted((name, each.type, labels[name]) for name, each in found.items())
 
