@@ -19,6 +19,7 @@ NOT_BENCHMARKS = {
     *("polling_parts.py", "polling_order.py"),
     *("poisoned_drive.py", "poisoned_table.py", "poisoned_worlds.py"),
     *("poisoned_events.py", "poisoned_polling.py", "poisoned_repos.py"),
+    *("fleet_drive.py", "fleet_growth.py", "fleet_simulation.py"),
     *("web_rival.py",),  # against a library that is not installed
     *("events_parts.py", "events_rival.py", "events_soak.py", "events_stages.py"),
 }
