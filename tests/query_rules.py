@@ -107,6 +107,7 @@ MAY_READ_ALL = {
     r"^UPDATE post_analytics SET project(_id)? = ": "once, when a database moves between the first two revisions",
     r"FROM sqlite_schema\) FROM pragma": START,
     r"FROM pg_namespace": START,
+    r"^WITH working AS": "adds up the processes that work on one crawl",
     r"UPDATE lease SET holder = \$2": "sorts the parts that are free of one crawl, of which there are at most 1,024",
     r'^DELETE FROM ([\w.]+\.)?"?\w+"?$': ASKED + " to remove everything",
     r"^SELECT \(SELECT count\(\*\) FROM polling_targets": SELDOM,

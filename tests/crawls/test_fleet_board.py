@@ -10,7 +10,7 @@ SUMS = {BoardField.RECORDS: 100, BoardField.FETCHED: 100, BoardField.REQUESTS: 3
 def heard(*own: PartFigures) -> FleetBoard:
     """A board of one who was told that all parts have 100 records of 300 requests."""
     board = FleetBoard(8)
-    board.hear(Beat((), 1, 1, False, False, 100, 0.0, 300), own)  # noqa: FBT003 - in their order
+    board.hear(Beat((), 1, False, False, False, 100, 0.0, 300), own)  # noqa: FBT003 - in their order
     return board
 
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
-from sanderling.crawls.fleet_quotas import FleetSlices
+from sanderling.crawls.fleet_quotas import REST, FleetSlices
 from sanderling.limit.slices import SharedQuota
-from sanderling.stores.fleet import FleetCrawl, WorkerIdentity
+from sanderling.stores.fleet import BookedTime, FleetCrawl, WorkerIdentity
 from sanderling.stores.fleet_memory import FleetMemory, MemoryFleet
 from sanderling.stores.leases import LeasesAwayError
 from sanderling.testing import FakeClock
@@ -65,13 +65,44 @@ def test_a_quota_that_one_machine_is_told_to_leave_alone_is_left_alone_by_all() 
     assert two.claim(machines.clock.now(), 1.0, 1) >= 90
 
 
-def test_nothing_is_promised_while_the_server_is_away() -> None:
-    machines = Machines(1)
+class AwayFleet(MemoryFleet):
+    """A server that does not answer, and counts how often it was to."""
 
-    async def away(quota: str, seconds: float) -> None:
+    asked = 0
+
+    async def book(self, quota: str, seconds: float) -> BookedTime:
+        self.asked += 1
         raise LeasesAwayError(f"no answer for {quota}, {seconds}")
 
-    machines.servers[0].book = away  # type: ignore[assignment,method-assign]
-    quota = SharedQuota(machines.slices[0], "credential/key")
+    async def hush(self, quota: str, until: float) -> None:
+        self.asked += 1
+        raise LeasesAwayError(f"no answer for {quota}, {until}")
 
-    assert quota.claim(machines.clock.now(), 1.0, 1) >= machines.clock.now() + CRAWL.seconds
+
+def test_nothing_is_promised_while_the_server_is_away_and_it_is_not_asked_for_every_quota() -> None:
+    """All that runs here waits for its answer, and for each that does not come in time."""
+    machines = Machines(1)
+    server = machines.servers[0]
+    server.__class__ = AwayFleet
+    assert isinstance(server, AwayFleet)
+    quotas = [SharedQuota(machines.slices[0], f"ip/192.0.2.{each}") for each in range(100)]
+
+    dues = [each.claim(machines.clock.now(), 1.0, 1) for each in quotas]
+    assert min(dues) >= machines.clock.now() + CRAWL.seconds
+    assert server.asked == 1
+    machines.clock.advance(2 * REST)
+    quotas[0].hush(machines.clock.now() + 1)
+    assert server.asked == 2
+
+
+def test_a_retry_after_that_no_server_heard_is_said_before_anything_is_booked() -> None:
+    machines = Machines(2)
+    one, two = (SharedQuota(each, "ip/192.0.2.1") for each in machines.slices)
+    server = machines.servers[0]
+    server.__class__ = AwayFleet
+    one.hush(machines.clock.now() + 100)
+    server.__class__ = MemoryFleet
+    machines.clock.advance(2 * REST)
+    SharedQuota(machines.slices[0], "ip/192.0.2.2").claim(machines.clock.now(), 1.0, 1)
+
+    assert two.claim(machines.clock.now(), 1.0, 1) >= 100

@@ -14,6 +14,9 @@ from frontier_urls import fresh
 from small_web import twice
 
 from sanderling.crawls import fleet_copy
+from sanderling.crawls.fleet_pace import WorkerLateness
+from sanderling.crawls.fleet_worker import FleetWorker
+from sanderling.stores.fleet import WorkerPace
 from sanderling.stores.leases import Lease
 from sanderling.testing import run_virtual
 
@@ -78,6 +81,32 @@ def test_a_machine_that_joins_has_its_share_within_two_leases() -> None:
         world.machines[0].kill()
         await asyncio.sleep(2 * LEASE)
         assert_fair(world, 2)
+
+    play(scene)
+
+
+class LateWith(WorkerLateness):
+    """The lateness of a machine that keeps up with one part."""
+
+    def __init__(self, worker: FleetWorker) -> None:
+        super().__init__()
+        self._worker = worker
+
+    def measure(self) -> WorkerPace:
+        self.ran(1.0, max(1.0, len(self._worker.parts)))
+        return super().measure()
+
+
+def test_a_machine_that_does_not_keep_up_gives_parts_to_the_others() -> None:
+    async def scene(world: FleetWorld) -> None:
+        world.rps = 0.05
+        await three(world)
+        slow = world.machines[0].worker
+        slow.lateness = LateWith(slow)
+        await asyncio.sleep(4 * LEASE)
+        shares = world.shares()
+        assert shares["m0"] <= 2
+        assert min(shares["m1"], shares["m2"]) >= 3
 
     play(scene)
 

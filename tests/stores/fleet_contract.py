@@ -16,6 +16,7 @@ from sanderling.stores.fleet import (
     PartFigures,
     PartState,
     Segment,
+    WorkerPace,
 )
 from sanderling.stores.leases import Lease, LeaseLostError, LeasesError
 
@@ -356,11 +357,11 @@ class FleetContract:
         one, two = await begun(place), await begun(place, "two")
         mine = await one.acquire(2)
         first = await one.beat(mine, [figures(mine[0].part, 7, 1), figures(mine[1].part, 1, 0)], '{"a":1}', 2)
-        assert first[1:6] == (1, 2, False, False, 8)
+        assert first[1:6] == (1, True, False, False, 8)
         assert sorted(first.kept) == sorted(each.part for each in mine)
 
         second = await two.beat([], [figures(mine[0].part, 99, 0)], "", 0)  # of a part that is not its own
-        assert second[:6] == ([], 2, 0, False, False, 8)
+        assert second[:6] == ([], 2, True, False, False, 8)
         assert [(each.name, each.parts, each.report) for each in await two.workers()] == [
             ("one", 2, '{"a":1}'),
             ("two", 0, ""),
@@ -371,6 +372,18 @@ class FleetContract:
         assert sorted((await one.beat(mine, [], "", 2)).kept) == sorted(each.part for each in mine)
 
     @placed
+    async def test_who_does_not_keep_up_counts_for_less(self, place: FleetPlace) -> None:
+        one, two = await begun(place), await begun(place, "two")
+        await one.beat([], [], "", PARTS - 1, WorkerPace(100, 0.25))
+        second = await two.beat([], [], "", 0, WorkerPace(50, 0.75))
+
+        assert (second.weights, second.late, second.lacking) == (150, 0.25, True)
+        third = await two.beat([], [], "", PARTS // 3, WorkerPace(50, 0.5))
+        assert (third.late, third.lacking) == (0.25, False)
+        assert (await one.beat([], [], "", PARTS - 1)).late == 0.5
+        assert [(each.weight, each.late) for each in await one.workers()] == [(100, 0.0), (50, 0.5)]
+
+    @placed
     async def test_who_is_not_heard_of_is_not_counted_on(self, place: FleetPlace) -> None:
         one, two = await begun(place), await begun(place, "two")
         mine = await one.acquire(99)
@@ -378,7 +391,7 @@ class FleetContract:
         await place.pass_time(SECONDS + 1)
         taken = await two.acquire(1)
 
-        assert (await two.beat(taken, [], "", 1))[1:3] == (1, 1)
+        assert (await two.beat(taken, [], "", 1)).workers == 1
         assert len(await two.workers()) == 2
         assert sorted((await one.beat(mine, [], "", PARTS)).kept) == sorted(
             each.part for each in mine if each.part != taken[0].part
@@ -407,7 +420,7 @@ class FleetContract:
 
         assert await two.drain("nobody") == 0
         assert await two.drain("one") == 1
-        assert (await one.beat([], [], "", 0))[1:4] == (2, 0, True)
+        assert (await one.beat([], [], "", 0))[1:4] == (2, True, True)
         assert not (await two.beat([], [], "", 0)).draining
         assert [each.draining for each in await two.workers()] == [True, False, False]
         assert await two.drain(None) == 3

@@ -224,7 +224,8 @@ def test_holders_that_go_by_their_fair_share_soon_have_it(parts: int, number: in
         free += 1
     for _ in range(4):
         for each in range(number):
-            want = fair_share(parts, number, min(has))
+            lacking = min(has) < parts // number
+            want = fair_share(parts, 100, 100 * number, lacking=lacking)
             change = max(-has[each], min(want - has[each], free))
             has[each] += change
             free -= change

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import wait
 from typing import Any, Protocol, TypeVar
 
-from sanderling.stores.fleet import Beat, CrawlView, FleetCrawl, FleetStore, InboxMessage, PartFigures
+from sanderling.stores.fleet import Beat, CrawlView, FleetCrawl, FleetStore, InboxMessage, PartFigures, WorkerPace
 from sanderling.stores.leases import Lease, LeasesAwayError, PartHolder
 
 T = TypeVar("T")
@@ -109,11 +109,13 @@ class FleetStores:
             found = found if which else begun
         return found
 
-    async def beat(self, leases: Sequence[Lease], figures: Sequence[PartFigures], report: str) -> Beat:
+    async def beat(
+        self, leases: Sequence[Lease], figures: Sequence[PartFigures], report: str, pace: WorkerPace
+    ) -> Beat:
         """Show all servers that we live; what the first says, with the sums of all."""
         beats = []
         for server, some in zip(self.servers, self.by_server(leases), strict=True):
-            beats.append(await self.call(server.beat(some, figures, report, len(leases))))
+            beats.append(await self.call(server.beat(some, figures, report, len(leases), pace)))
         kept = [part for each in beats for part in each.kept]
         fetched, asked = sum(each.fetched for each in beats), sum(each.asked for each in beats)
         return beats[0]._replace(kept=kept, fetched=fetched, asked=asked)

@@ -6,9 +6,10 @@ and not used lapses. To book is one question to the server, which the worker wai
 long, and longer where very many quotas are in use.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from math import inf
+from typing import Any, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.crawls.fleet import FleetStores
@@ -16,10 +17,13 @@ from sanderling.limit import slices
 from sanderling.limit.slices import QuotaState, Slice
 from sanderling.stores.leases import LeasesAwayError
 
+T = TypeVar("T")
+
 STRETCH = 2.0  # seconds that are booked at once, at least
 A_SECOND = 25.0  # stretches that are booked in a second, at most; then they are longer
 LONGEST = 30.0
 PATIENCE = 0.5  # seconds that the server has to answer
+REST = 5.0  # seconds for which one that did not answer is not asked: all that runs here waits while it is
 
 
 class FleetSlices:
@@ -34,6 +38,8 @@ class FleetSlices:
         self._seconds = seconds
         self._states: dict[str, QuotaState] = {}
         self._ends: dict[str, float] = {}  # of the stretch that was booked last
+        self._unsaid: dict[str, float] = {}  # until when others are to leave a quota alone, which no server knows yet
+        self._away = -inf  # until when the server is taken to be away
 
     def take(self, key: str, at: float, interval: float, wanted: int) -> Slice:
         """The next slice, of a stretch that is ours."""
@@ -46,9 +52,10 @@ class FleetSlices:
 
     def _book(self, key: str, interval: float) -> tuple[QuotaState, float]:
         length = max(STRETCH, min(LONGEST, len(self._ends) / A_SECOND), interval)
-        now, server = self._clock.now(), self._fleet.servers[0]
+        now = self._clock.now()
         try:
-            booked = self._fleet.call.wait_for(server.book(key, length), self._patience())
+            self._say()
+            booked = self._ask(self._fleet.servers[0].book, key, length)
         except LeasesAwayError:
             return self._of(key)._replace(free=now + self._seconds), now + self._seconds + interval
         start, quiet = (self._clock.now() + each - self._clock.wall() for each in booked)
@@ -63,9 +70,9 @@ class FleetSlices:
     def hush(self, key: str, until: float) -> None:
         """Nobody may send before then, on any machine."""
         self._states[key] = slices.hush(self._of(key), until)
-        wall = self._clock.wall() + until - self._clock.now()
-        with suppress(LeasesAwayError):  # then each host that refuses says so to whoever asks it
-            self._fleet.call.wait_for(self._fleet.servers[0].hush(key, wall), self._patience())
+        self._unsaid[key] = self._clock.wall() + until - self._clock.now()
+        with suppress(LeasesAwayError):  # then it is said before anything more is booked
+            self._say()
 
     def quiet(self, key: str) -> float:
         """Until when nobody may send."""
@@ -74,6 +81,17 @@ class FleetSlices:
     def _of(self, key: str) -> QuotaState:
         return self._states.get(key, QuotaState())
 
-    def _patience(self) -> Callable[[], bool]:
-        until = self._clock.now() + PATIENCE
-        return lambda: self._clock.now() > until
+    def _say(self) -> None:
+        for key, until in list(self._unsaid.items()):
+            self._ask(self._fleet.servers[0].hush, key, until)
+            del self._unsaid[key]
+
+    def _ask(self, ask: Callable[[str, float], Coroutine[Any, Any, T]], key: str, number: float) -> T:
+        now = self._clock.now()
+        if now < self._away:
+            raise LeasesAwayError("it was away a moment ago")
+        try:
+            return self._fleet.call.wait_for(ask(key, number), lambda: self._clock.now() > now + PATIENCE)
+        except LeasesAwayError:
+            self._away = self._clock.now() + REST
+            raise

@@ -11,6 +11,7 @@ import structlog
 from sanderling.clock import Clock
 from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_mail import FleetBoard
+from sanderling.crawls.fleet_pace import WorkerLateness
 from sanderling.crawls.fleet_part import FleetPart, OpenPart
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.stores.durable import FolderError
@@ -22,6 +23,7 @@ log = structlog.get_logger()
 
 LISTEN = 0.25  # seconds between two looks into the inboxes
 MOST_MESSAGES = 1_000  # that are brought at once
+FEEL = 0.1  # seconds between two looks at how late we are
 TICK = 1.0  # seconds between two looks at what is idle
 AGAIN = 10  # looks, after which it is said once more: a server may have forgotten it
 MOST_FAILURES = 3  # of one part here, after which the worker ends
@@ -66,6 +68,7 @@ class FleetWorker:
         self.heard: Callable[[Beat], object] = bool  # told what the server says
         self.board = FleetBoard(crawl.parts)
         self.figures = WorkerFigures()
+        self.lateness = WorkerLateness()
         self.crawl = crawl
         self.view = CrawlView(crawl.parts, 0, 0, 0, 0)  # how much is left of the crawl, once it has run
         self._fleet = fleet
@@ -114,7 +117,7 @@ class FleetWorker:
     async def run(self) -> bool:
         """Work until nothing is left, or somebody stops it; whether nothing is left. Raises LeasesError, and others."""
         async with asyncio.TaskGroup() as group:
-            beside = [group.create_task(each) for each in (self._listen(), self._look_for_the_end())]
+            beside = [group.create_task(each) for each in (self._listen(), self._look_for_the_end(), self._feel())]
             try:
                 await self._keep_parts(group)
             finally:
@@ -159,7 +162,8 @@ class FleetWorker:
     async def _beat(self, group: asyncio.TaskGroup) -> None:
         asked, figures = self._boot(), [part.figures() for part in self.parts]
         mine = dict(self._mine)
-        beat = await self._fleet.beat([each.held.lease for each in mine.values()], figures, self.report())
+        leases, pace = [each.held.lease for each in mine.values()], self.lateness.measure()
+        beat = await self._fleet.beat(leases, figures, self.report(), pace)
         self.heard(beat)
         self.figures.workers = beat.workers
         self._draining = self._draining or beat.draining
@@ -174,7 +178,9 @@ class FleetWorker:
         if beat.done:
             self.board.over = True
         if not self._leaving:
-            await self._share(group, fair_share(self.crawl.parts, beat.workers, beat.fewest))
+            others = beat.weights - pace.weight  # as the server knew us
+            weight = self.lateness.compare(beat.late, lacking=beat.lacking)
+            await self._share(group, fair_share(self.crawl.parts, weight, others + weight, lacking=beat.lacking))
 
     async def _share(self, group: asyncio.TaskGroup, want: int) -> None:
         """Have so many parts, as many as any other worker."""
@@ -273,6 +279,12 @@ class FleetWorker:
                 part.inbox.add([each for each in found if each.part == number])
             if len(found) < MOST_MESSAGES:
                 await self._clock.sleep(LISTEN)
+
+    async def _feel(self) -> None:
+        while True:
+            before = self._clock.now()
+            await self._clock.sleep(FEEL)
+            self.lateness.ran(FEEL, self._clock.now() - before)
 
     async def _look_for_the_end(self) -> None:
         for look in count():

@@ -101,6 +101,15 @@ class Worker(NamedTuple):
     seen: float  # seconds since it was last heard of
     draining: bool
     report: str  # JSON
+    weight: int = 100  # as in WorkerPace
+    late: float = 0.0
+
+
+class WorkerPace(NamedTuple):
+    """How well a worker keeps up with the parts that it has."""
+
+    weight: int = 100  # its share of the parts, beside those of the others; 100 of one that keeps up
+    late: float = 0.0  # of its time, in which what was to run waited
 
 
 class Beat(NamedTuple):
@@ -108,12 +117,14 @@ class Beat(NamedTuple):
 
     kept: Sequence[int]  # parts that are still ours
     workers: int  # that live and do not drain, ourselves among them unless we drain
-    fewest: int  # parts that one of them has
+    lacking: bool  # one of them has fewer parts than its share
     draining: bool  # somebody wants us to leave
     done: bool
     fetched: int  # by all parts together
     wall: float  # the server's time, in seconds since 1970
     asked: int = 0  # by all parts together
+    weights: int = 100  # of these workers together
+    late: float = 0.0  # those of the others, on average
 
 
 class CrawlView(NamedTuple):
@@ -148,7 +159,14 @@ class FleetStore(Leases, Protocol):
     async def find(self, name: str) -> FleetCrawl | None:
         """The crawl of this name."""
 
-    async def beat(self, leases: Sequence[Lease], figures: Sequence[PartFigures], report: str, parts: int) -> Beat:
+    async def beat(
+        self,
+        leases: Sequence[Lease],
+        figures: Sequence[PartFigures],
+        report: str,
+        parts: int,
+        pace: WorkerPace = WorkerPace(),  # noqa: B008 - which never changes
+    ) -> Beat:
         """Show that we live, and begin our leases anew; we have so many `parts`, on all servers."""
 
     async def commit(self, commit: PartCommit) -> None:

@@ -19,6 +19,7 @@ from sanderling.stores.fleet import (
     Segment,
     Worker,
     WorkerIdentity,
+    WorkerPace,
 )
 from sanderling.stores.leases import Lease, LeaseLostError, LeasesError, LeaseTable, MemoryLeases
 
@@ -124,13 +125,20 @@ class MemoryFleet(MemoryLeases):
 
     # Who works on it.
 
-    async def beat(self, leases: Sequence[Lease], figures: Sequence[PartFigures], report: str, parts: int) -> Beat:
+    async def beat(
+        self,
+        leases: Sequence[Lease],
+        figures: Sequence[PartFigures],
+        report: str,
+        parts: int,
+        pace: WorkerPace = WorkerPace(),  # noqa: B008 - which never changes
+    ) -> Beat:
         found, now, who = self._found(), self._memory.now(), self._worker
         if found is None:
             raise LeasesError(f"memory: the crawl {self.name} was forgotten; nothing more is asked for it")
         kept = found.leases.renew(self.holder, leases)
         draining = self.holder in found.workers and found.workers[self.holder][1].draining
-        worker = Worker(self.holder, who.machine, who.release, parts, 0.0, draining, report)
+        worker = Worker(self.holder, who.machine, who.release, parts, 0.0, draining, report, *pace)
         found.workers[self.holder] = now, worker
         for each in figures:
             if each.part in kept:
@@ -140,10 +148,13 @@ class MemoryFleet(MemoryLeases):
         for name, (seen, _) in list(found.workers.items()):
             if seen < now - seconds * LATELY * 4:
                 del found.workers[name]
-        fewest = min((each.parts for each in others), default=0)
+        weights = sum(each.weight for each in others)
+        lacking = any(each.parts < found.crawl.parts * each.weight // weights for each in others)
+        late = [each.late for each in others if each.name != self.holder]
         fetched = sum(each.fetched for each in found.parts.values())
         asked = sum(each.asked for each in found.parts.values())
-        return Beat(kept, max(1, len(others)), fewest, draining, found.crawl.done, fetched, now, asked)
+        sums = fetched, now, asked, weights or 100, sum(late) / max(1, len(late))
+        return Beat(kept, max(1, len(others)), lacking, draining, found.crawl.done, *sums)
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
         free, quiet = self._quotas().get(quota, BookedTime(0.0, 0.0))

@@ -129,10 +129,14 @@ class SteadyClock:
         return self._boot() - self.since >= seconds
 
 
-def fair_share(parts: int, holders: int, fewest: int) -> int:
-    """How many parts a holder has at most: as many as any other, or one more if none has fewer than that."""
-    share, more = divmod(parts, max(1, holders))
-    return share + (more > 0 and fewest >= share)
+def fair_share(parts: int, weight: int, weights: int, *, lacking: bool) -> int:
+    """How many parts a holder of this weight has at most, of all `weights` together.
+
+    What is left when all shares are rounded down goes to whoever asks first, one to each: once nobody lacks any of
+    its own.
+    """
+    share, more = divmod(parts * weight, max(1, weights))
+    return share + (more > 0 and not lacking)
 
 
 class MemoryLeases:

@@ -23,6 +23,7 @@ from sanderling.stores.fleet import (
     Segment,
     Worker,
     WorkerIdentity,
+    WorkerPace,
 )
 from sanderling.stores.leases import Lease, LeaseLostError, LeasesError
 from sanderling.stores.postgres_leases import HELD, MAKE, PostgresLeases
@@ -51,6 +52,7 @@ TABLES = {
     "fleet_worker": """CREATE TABLE fleet_worker (
         crawl text NOT NULL, name text NOT NULL, machine text NOT NULL, release text NOT NULL,
         parts integer NOT NULL DEFAULT 0, seen timestamptz NOT NULL, draining boolean NOT NULL DEFAULT false,
+        weight integer NOT NULL DEFAULT 100, late float8 NOT NULL DEFAULT 0,
         report text NOT NULL DEFAULT '', PRIMARY KEY (crawl, name)) WITH (fillfactor = 50)""",
 }
 # They are packed already.
@@ -107,22 +109,26 @@ VIEW = """SELECT (SELECT count(*) FROM fleet_part JOIN lease ON scope = crawl AN
     (SELECT coalesce(sum(fetched), 0)::bigint FROM fleet_part WHERE crawl = $1),
     (SELECT coalesce(sum(asked), 0)::bigint FROM fleet_part WHERE crawl = $1)"""
 SEGMENTS = "SELECT number, key, size FROM fleet_segment WHERE crawl = $1 AND part = $2 AND number > $3 ORDER BY number"
-BEAT = """INSERT INTO fleet_worker (crawl, name, machine, release, parts, seen, report)
-    SELECT scope, $2, $3, $4, $5, clock_timestamp(), $6 FROM fleet_crawl WHERE scope = $1
-    ON CONFLICT (crawl, name) DO UPDATE SET parts = excluded.parts, seen = excluded.seen, report = excluded.report
-    RETURNING draining"""
+BEAT = """INSERT INTO fleet_worker (crawl, name, machine, release, parts, seen, report, weight, late)
+    SELECT scope, $2, $3, $4, $5, clock_timestamp(), $6, $7, $8 FROM fleet_crawl WHERE scope = $1
+    ON CONFLICT (crawl, name) DO UPDATE SET parts = excluded.parts, seen = excluded.seen, report = excluded.report,
+    weight = excluded.weight, late = excluded.late RETURNING draining"""
 FIGURES = """UPDATE fleet_part SET fetched = said.fetched, waiting = said.waiting, asked = said.asked
     FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) AS said (part, fetched, waiting, asked)
     WHERE crawl = $1 AND fleet_part.part = said.part
     AND (fleet_part.fetched, fleet_part.waiting, fleet_part.asked) <> (said.fetched, said.waiting, said.asked)"""
-BEATEN = """SELECT count(*), coalesce(min(parts), 0), (SELECT done FROM fleet_crawl WHERE scope = $1),
+BEATEN = """WITH working AS (
+        SELECT name, parts, weight, late, sum(weight) OVER () AS weights FROM fleet_worker
+        WHERE crawl = $1 AND NOT draining AND abs(extract(epoch FROM clock_timestamp() - seen)) < $2)
+    SELECT count(*), coalesce(bool_or(parts < $3::bigint * weight / weights), false),
+    (SELECT done FROM fleet_crawl WHERE scope = $1),
     (SELECT coalesce(sum(fetched), 0)::bigint FROM fleet_part WHERE crawl = $1),
     extract(epoch FROM clock_timestamp())::float8,
-    (SELECT coalesce(sum(asked), 0)::bigint FROM fleet_part WHERE crawl = $1)
-    FROM fleet_worker WHERE crawl = $1 AND NOT draining
-    AND abs(extract(epoch FROM clock_timestamp() - seen)) < $2"""
+    (SELECT coalesce(sum(asked), 0)::bigint FROM fleet_part WHERE crawl = $1),
+    coalesce(max(weights), 100), coalesce(avg(late) FILTER (WHERE name <> $4), 0)::float8
+    FROM working"""
 WORKERS = """SELECT name, machine, release, parts, extract(epoch FROM clock_timestamp() - seen)::float8, draining,
-    report FROM fleet_worker
+    report, weight, late FROM fleet_worker
     WHERE crawl = $1 AND seen > clock_timestamp() - $2 * interval '1 s' ORDER BY machine, name"""
 DRAIN = "UPDATE fleet_worker SET draining = true WHERE crawl = $1 AND ($2::text IS NULL OR name = $2)"
 GONE_WORKERS = "DELETE FROM fleet_worker WHERE crawl = $1 AND seen < clock_timestamp() - $2 * interval '1 s'"
@@ -141,6 +147,7 @@ class PostgresFleet(PostgresLeases):
         super().__init__(url, "", worker.name)
         self.name = name
         self._worker = worker
+        self._parts = 0  # of the crawl, on all servers
 
     # The crawl.
 
@@ -171,7 +178,8 @@ class PostgresFleet(PostgresLeases):
                 f"{self.place}: the crawl {name} is of format {crawl.format}, this release has {FORMAT}."
                 " Use the release that began it, or forget it and begin anew."
             )
-        self.name, self.scope, self._seconds = crawl.name, scope_of(crawl), crawl.seconds
+        self.name, self.scope = crawl.name, scope_of(crawl)
+        self._seconds, self._parts = crawl.seconds, crawl.parts
         return msgspec.structs.replace(crawl, done=row[1])
 
     async def end(self, *, done: bool) -> None:
@@ -189,19 +197,27 @@ class PostgresFleet(PostgresLeases):
 
     # Who works on it.
 
-    async def beat(self, leases: Sequence[Lease], figures: Sequence[PartFigures], report: str, parts: int) -> Beat:
+    async def beat(
+        self,
+        leases: Sequence[Lease],
+        figures: Sequence[PartFigures],
+        report: str,
+        parts: int,
+        pace: WorkerPace = WorkerPace(),  # noqa: B008 - which never changes
+    ) -> Beat:
         kept, worker = await self.renew(leases), self._worker
         async with self._ours() as db:
-            given = self.scope, self.holder, worker.machine, worker.release, parts, report
+            given = self.scope, self.holder, worker.machine, worker.release, parts, report, *pace
             draining = await db.fetchval(BEAT, *given)
             mine = [each for each in figures if each.part in kept]
             if mine:
                 await db.execute(FIGURES, self.scope, *map(list, zip(*mine, strict=True)))
-            workers, fewest, done, *sums = await db.fetchrow(BEATEN, self.scope, self._seconds)
+            about = self.scope, self._seconds, self._parts, self.holder
+            workers, lacking, done, *sums = await db.fetchrow(BEATEN, *about)
             await db.execute(GONE_WORKERS, self.scope, self._seconds * LATELY * 4)
         if draining is None or done is None:
             raise LeasesError(f"{self.place}: the crawl {self.name} was forgotten; nothing more is asked for it")
-        return Beat(kept, max(1, workers), fewest, draining, done, *sums)
+        return Beat(kept, max(1, workers), lacking, draining, done, *sums)
 
     # What parts write.
 

@@ -11,6 +11,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, fleet_flags, open_fleet, open_place, prefix_of
 from sanderling.crawls.fleet import FleetStores
+from sanderling.crawls.fleet_pace import FULL
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.words import count
 
@@ -98,6 +99,7 @@ async def _status(name: str, urls: tuple[str, ...]) -> dict[str, object]:
                 "parts": parts[each.name],
                 "seen": round(each.seen, 1),
                 "draining": each.draining,
+                "weight": each.weight,
                 **(msgspec.json.decode(each.report, type=dict[str, int]) if each.report else {}),
             }
             for each in workers
@@ -117,7 +119,8 @@ def _words(found: dict[str, object]) -> list[str]:
         return [*lines, "nobody works on it"]
     lines.append(f"{'worker':40} {'release':>8} {'parts':>6} {'in flight':>9} {'seen':>8}")
     for each in workers:
-        seen = f"{each['seen']:.0f} s ago" + (", draining" if each["draining"] else "")
+        notes = [", draining"] * each["draining"] + [", slow: others have its parts"] * (each["weight"] < FULL / 2)
+        seen = f"{each['seen']:.0f} s ago{''.join(notes)}"
         inflight = each.get("inflight", 0)
         lines.append(f"{each['name']:40} {each['release']:>8} {each['parts']:>6} {inflight:>9} {seen:>8}")
     return lines
