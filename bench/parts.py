@@ -1,7 +1,8 @@
-"""What does a page cost when two processes share a crawl, beside one process alone?
+"""What does a page cost when two processes share a crawl, or a job, beside one process alone?
 
 A thousand hosts on loopback with small pages of ten links, of which five lead to other hosts: with eight parts, nearly
-half of all links cross from one part to another. The real command, with guard, robots.txt, limiter, ledger and commits.
+half of all links cross from one part to another. The real commands, with guard, robots.txt, limiter, ledger and
+commits; the job makes a record of each page, and follows all of its links.
 
 The CPU of a page is *marginal*: that of a long run less that of a short one, by the difference in pages, so that
 imports do not count. Both sides alternate, and the ratio is the median of those of each round. How long it takes is
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -85,40 +87,74 @@ def served() -> Iterator[int]:
             process.kill()
 
 
-def crawl(port: int, processes: int, pages: int) -> Cost:
+JOB = """from sanderling import Job
+
+job = Job("bench", start={seeds!r}, rps=1000.0)
+
+
+@job.page("/*/*")
+def document(page):
+    yield {{"url": page.url, "title": page.css("h1").text}}
+    yield from page.follow_all("a")
+"""
+
+
+def pages_command(folder: Path, seeds: list[str]) -> list[str]:
+    """A crawl of pages."""
+    (folder / "seeds").write_text("\n".join(seeds))
+    return ["pages", "crawl", "--seeds", str(folder / "seeds"), "--no-parquet", "--rps", "1000"]
+
+
+def job_command(folder: Path, seeds: list[str]) -> list[str]:
+    """A job that reads the same pages."""
+    (folder / "job.py").write_text(JOB.format(seeds=seeds))
+    return ["run", str(folder / "job.py")]
+
+
+SYSTEMS = {"page": (pages_command, "pages.jsonl"), "request of a job": (job_command, "records.jsonl")}
+
+
+def crawl(port: int, what: str, processes: int, pages: int) -> Cost:
     """What one run cost. Failed unless each page has its row, once."""
+    make_command, file = SYSTEMS[what]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        seeds = folder / "seeds"
-        seeds.write_text("".join(f"http://{name_of(host)}:{port}/{pages}/0\n" for host in range(HOSTS)))
-        flags = ("--seeds", str(seeds), "--out", str(folder / "out"), "--processes", str(processes), "--rps", "1000")
-        command = (sys.executable, "-m", "sanderling", "pages", "crawl", *flags, "--private", "--no-parquet")
+        asked = make_command(folder, [f"http://{name_of(host)}:{port}/{pages}/0" for host in range(HOSTS)])
+        flags = ("--out", str(folder / "out"), "--processes", str(processes), "--private")
+        command = (sys.executable, "-m", "sanderling", *asked, *flags)
         cost = Program(command, {}, cores=os.cpu_count() or 1).run(folder / "said", LIMIT)
-        rows = [path.read_bytes().count(b"\n") for path in (folder / "out").rglob("pages.jsonl")]
+        rows = [path.read_bytes().count(b"\n") for path in (folder / "out").rglob(file)]
         if sum(rows) != HOSTS * pages:
             raise Failed(f"{sum(rows)} rows, expected {HOSTS * pages}")
         return cost
 
 
 def main() -> None:
-    """Measure both sides in turn."""
-    rounds = arguments("rounds", 3, "of both sides").rounds
-    report, found, pages = Report("parts"), dict[int, list[float]](), HOSTS * (LONG - SHORT)
+    """Measure all sides in turn."""
+    rounds = arguments("rounds", 3, "of all sides").rounds
+    report, found = Report("parts"), dict[tuple[str, int], list[float]]()
     report.figures["load"] = busy()
     with served() as port:
-        for processes in (1, 2) * rounds:
-            short, long = (crawl(port, processes, each) for each in (SHORT, LONG))
-            cpu, wall = long.cpu - short.cpu, long.wall - short.wall
-            found.setdefault(processes, []).append(cpu / pages * 1e6)
-            report.figures[f"{processes} processes, pages a second"] = round(pages / wall)
-            report.figures[f"{processes} processes, cores"] = round(cpu / wall, 2)
-            speed = f"{pages / wall:,.0f} a second with {cpu / wall:.2f} of {os.cpu_count()} cores"
-            print(f"  {processes} processes: {cpu / pages * 1e6:,.0f} µs of CPU a page, {speed}", flush=True)
-    for processes, each in found.items():
-        report.figures[f"{processes} processes, CPU µs a page"] = round(median(each), 1)
-    ratio = median(two / one for one, two in zip(found[1], found[2], strict=True))
-    report.bars.append(at_most("CPU of a page with two processes, in that with one", MOST, ratio))
+        for what, processes in tuple(product(SYSTEMS, (1, 2))) * rounds:
+            found.setdefault((what, processes), []).append(measure(port, what, processes, report))
+    for (what, processes), each in found.items():
+        report.figures[f"{processes} processes, CPU µs a {what}"] = round(median(each), 1)
+    for what in SYSTEMS:
+        ratio = median(two / one for one, two in zip(found[what, 1], found[what, 2], strict=True))
+        report.bars.append(at_most(f"CPU of a {what} with two processes, in that with one", MOST, ratio))
     report.finish()
+
+
+def measure(port: int, what: str, processes: int, report: Report) -> float:
+    """µs of CPU a page."""
+    pages = HOSTS * (LONG - SHORT)
+    short, long = (crawl(port, what, processes, each) for each in (SHORT, LONG))
+    cpu, wall = long.cpu - short.cpu, long.wall - short.wall
+    report.figures[f"{processes} processes, {what}s a second"] = round(pages / wall)
+    report.figures[f"{processes} processes, cores with {what}s"] = round(cpu / wall, 2)
+    speed = f"{pages / wall:,.0f} a second with {cpu / wall:.2f} of {os.cpu_count()} cores"
+    print(f"  {processes} processes: {cpu / pages * 1e6:,.0f} µs of CPU a {what}, {speed}", flush=True)
+    return cpu / pages * 1e6
 
 
 if __name__ == "__main__":
