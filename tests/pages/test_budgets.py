@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from hashlib import md5
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -238,6 +239,19 @@ def test_a_text_that_was_seen_is_known(keys: list[int]) -> None:
 
     assert sum(fresh) >= len(keys) - 2
     assert all(seen.add(key) for key in keys)
+
+
+def test_texts_take_memory_as_they_come_and_few_new_ones_are_taken_for_known() -> None:
+    """Each part of a crawl has a filter of its own, and most have few pages."""
+    seen, draw = SeenTexts(), Random(1)
+    keys = [draw.randrange(-(2**63), 2**63) for _ in range(60_000)]
+    first = seen.size
+
+    taken_for_known = sum(map(seen.add, keys))
+
+    assert first < 20_000
+    assert taken_for_known < len(keys) / 20
+    assert all(map(seen.add, keys[-40_000:]))
 
 
 def test_the_report_counts_what_was_cut_off(tmp_path: Path) -> None:

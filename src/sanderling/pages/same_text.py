@@ -10,10 +10,11 @@ from typing import NamedTuple
 LOOKED_AT = 1_000  # characters of a text; 45 µs
 SHORT = 100  # characters of a text that tells little: an empty page, a shell that scripts fill
 SHORT_WEIGHT = 0.2
-# Bits of a filter, and texts after which an empty one takes its place, while it is still asked for as long. Both take
-# 8 MB, and at most one new text in twenty is taken for a known one.
-BITS = 2**25
-TEXTS = 4_000_000
+# Bits of the first filter and of the largest, for each text that fits. When one is full, an empty one of four times its
+# size takes its place, and is asked beside it. The largest two take 8 MB; at most one new text in twenty is taken for
+# a known one. A crawl has a filter for each of its parts, so that the first is small.
+FIRST, LARGEST = 2**17, 2**25
+BITS_A_TEXT = 12
 
 _DATES = frozenset(
     [
@@ -58,21 +59,31 @@ class SeenTexts:
     """Texts of the last few million pages, in a fixed amount of memory; a few new ones are taken for known."""
 
     def __init__(self) -> None:
-        self._recent, self._older = bytearray(BITS // 8), bytearray(0)
+        self._recent, self._older = bytearray(FIRST // 8), bytearray(1)
         self._number = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory."""
+        return len(self._recent) + len(self._older)
 
     def add(self, key: int) -> bool:
         """Whether a text with this key was added before."""
-        first, second = key % BITS, (key >> 32) % BITS
-        known = _has(self._recent, first, second) or _has(self._older, first, second)
-        if not _has(self._recent, first, second):
+        recently = _has(self._recent, key)
+        known = recently or _has(self._older, key)
+        if not recently:
             self._number += 1
-            if self._number > TEXTS:
-                self._recent, self._older, self._number = bytearray(BITS // 8), self._recent, 1
-            for bit in (first, second):
+            if self._number * BITS_A_TEXT > len(self._recent) * 8:
+                larger = min(4 * len(self._recent), LARGEST // 8)
+                self._recent, self._older, self._number = bytearray(larger), self._recent, 1
+            for bit in _bits(self._recent, key):
                 self._recent[bit >> 3] |= 1 << (bit & 7)
         return known
 
 
-def _has(bits: bytearray, *wanted: int) -> bool:
-    return bool(bits) and all(bits[bit >> 3] >> (bit & 7) & 1 for bit in wanted)
+def _bits(of: bytearray, key: int) -> tuple[int, int]:
+    return key % (8 * len(of)), (key >> 32) % (8 * len(of))
+
+
+def _has(bits: bytearray, key: int) -> bool:
+    return all(bits[bit >> 3] >> (bit & 7) & 1 for bit in _bits(bits, key))
