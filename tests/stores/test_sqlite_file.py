@@ -1,18 +1,22 @@
+import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from sanderling.stores import sqlite_file
 from sanderling.stores.durable import FolderError
-from sanderling.stores.sqlite_file import SHORTEST_LOG, FileKind, LogBound, open_file, transaction
+from sanderling.stores.sqlite_file import SHORTEST_LOG, FileKind, LogBound, connect_read_only, open_file, transaction
 
 KIND = FileKind(
     "file of a test", 0x54455354, 1, ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)")
 )
 OPEN = """
 import sys
+from contextlib import closing
 from pathlib import Path
 from sanderling.stores.sqlite_file import FileKind, open_file
 tables = ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)")
@@ -84,3 +88,38 @@ def test_the_log_of_a_small_file_stays_small_and_that_of_a_large_one_may_be_long
 
     assert max(peaks[:350]) <= 1.1 * SHORTEST_LOG
     assert 1.9 * SHORTEST_LOG < max(peaks) <= 1.1 * longest
+
+
+def half_written(folder: Path) -> Path:
+    """A file whose writer was killed in the middle of a transaction, of which some had reached the file."""
+    source, left = folder / "written.db", folder / "left.db"
+    db = sqlite3.connect(source, isolation_level=None)
+    db.execute("CREATE TABLE thing (number INTEGER, text TEXT)")
+    db.executemany("INSERT INTO thing VALUES (1, ?)", [("x" * 1000,)] * 500)
+    db.execute("PRAGMA cache_size = 1")
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("UPDATE thing SET number = 2")
+    for suffix in ("", "-journal"):
+        shutil.copyfile(f"{source}{suffix}", f"{left}{suffix}")
+    db.close()
+    return left
+
+
+def test_who_only_reads_finds_what_was_before_a_transaction_that_was_cut_short(tmp_path: Path) -> None:
+    path = half_written(tmp_path)
+
+    with closing(connect_read_only(path)) as db:
+        assert db.execute("SELECT number, count(*) FROM thing GROUP BY 1").fetchall() == [(1, 500)]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            db.execute("DELETE FROM thing")
+
+
+def test_a_file_that_is_not_there_is_not_made_by_who_reads(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        connect_read_only(tmp_path / "none.db")
+
+
+def test_one_place_opens_files_to_read_them() -> None:
+    """A file that is opened elsewhere cannot be read once its writer was killed at a bad moment."""
+    source = Path(sqlite_file.__file__).parents[1]
+    assert [path.name for path in source.rglob("*.py") if "mode=ro" in path.read_text()] == []

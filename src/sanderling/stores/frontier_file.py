@@ -17,7 +17,7 @@ from sanderling.outcome import Code
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End, Ended
 from sanderling.stores.frontier_tables import AGAIN, DUE, REQUESTS, TABLES, TALLY, VERSION, VISITS, last_id, upgrade
-from sanderling.stores.sqlite_file import version_of
+from sanderling.stores.sqlite_file import connect_read_only, version_of
 
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases
 
@@ -120,7 +120,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """Open the ledger at `path` beside its writer, changing nothing."""
     with plainly(path):
-        db = sqlite3.connect(_uri(path, "ro"), uri=True, isolation_level=None)
+        db = connect_read_only(path)
         try:
             check_ours(db, path)
         except BaseException:

@@ -13,7 +13,7 @@ import msgspec
 
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End
-from sanderling.stores.sqlite_file import version_of
+from sanderling.stores.sqlite_file import connect_read_only, version_of
 
 STEPS = 10_000  # of SQLite's machine between two looks at whether it takes too long
 MOST = 200_000  # rows that are read for one page, whether or not they are wanted
@@ -46,8 +46,7 @@ def opened(path: Path, application: int, too_long: Callable[[], bool]) -> Iterat
     """The file as it is at one moment; nothing is changed. Raises FolderError, also for what takes too long."""
     if path.is_symlink() or not path.is_file():
         raise FolderError(f"there is no {path.name} in the folder, or it is no file; nothing can be listed")
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    with plainly(path), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
+    with plainly(path), closing(connect_read_only(path)) as db:
         # What is in the file may be anybody's: a table may be a view that never ends.
         db.execute("PRAGMA trusted_schema = OFF")
         db.set_progress_handler(too_long, STEPS)

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -14,6 +14,7 @@ MODE_TRIES = 20
 # Bytes of the log that may wait to be copied into the file: as many as the file has. One of 2 MB needs no log of 60,
 # and a large one, whose pages lie far apart, gains by a longer one.
 SHORTEST_LOG = 4 << 20
+LOOK = "PRAGMA schema_version"  # reads the first page
 LOOK_AFTER = 200  # transactions, after which the size of the file is looked at again
 
 
@@ -139,10 +140,35 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[Non
         raise
 
 
+def connect_read_only(path: Path) -> sqlite3.Connection:
+    """A connection to the file at `path`, beside whoever writes it, by which nothing can be changed.
+
+    A writer that was killed may have left half a transaction. Only who may write can undo that, so it is done first.
+    """
+    db = _connect(path, "ro")
+    try:
+        db.execute(LOOK)
+    except sqlite3.OperationalError as error:
+        db.close()
+        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+            raise
+        with closing(_connect(path, "rw")) as writer:
+            writer.execute(LOOK)
+        return _connect(path, "ro")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, isolation_level=None)
+
+
 def open_to_read(path: Path, kind: FileKind) -> sqlite3.Connection:
     """The file at `path`, beside whoever writes it; nothing is changed. Raises FolderError."""
     with plainly(path):
-        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)
+        db = connect_read_only(path)
         try:
             empty = _check(db, path, kind)
         except BaseException:

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from sanderling.observe import logs
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.sqlite_file import FileKind, open_file, transaction
+from sanderling.stores.sqlite_file import FileKind, connect_read_only, open_file, transaction
 from sanderling.web.house import MOST_FOLDERS
 from sanderling.web.house_history import DIGITS
 
@@ -127,8 +127,7 @@ class Past:
         if not self.path.is_file() or self.path.is_symlink():
             return PastShown(every=every, from_=first, series={}, trouble=self.trouble)
         sums: dict[str, list[tuple[float, int]]] = {}
-        uri = f"{self.path.absolute().as_uri()}?mode=ro"
-        with plainly(self.path), closing(sqlite3.connect(uri, uri=True)) as db:
+        with plainly(self.path), closing(connect_read_only(self.path)) as db:
             rows = db.execute(
                 "SELECT at, points FROM point WHERE system = (SELECT id FROM system WHERE name = ?) AND at >= ?",
                 (query.system, first),

@@ -28,6 +28,7 @@ from sanderling.sequence.report import MEANINGS
 from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.state import COLUMNS, Hurry, SequenceState
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
+from sanderling.stores.sqlite_file import connect_read_only
 from sanderling.words import count, duration, printable
 
 SHOWN = 20  # ranges
@@ -140,8 +141,7 @@ def _snapshot(place: SequenceFolder) -> Iterator[sqlite3.Connection]:
     with known_state(place):
         pass  # it is there, and ours
     try:
-        uri = f"{place.state.absolute().as_uri()}?mode=ro"
-        with plainly(place.state), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
+        with plainly(place.state), closing(connect_read_only(place.state)) as db:
             db.execute("BEGIN")
             yield db
     except FolderError as error:
