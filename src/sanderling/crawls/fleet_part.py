@@ -9,15 +9,15 @@ from typing import Any, Protocol
 from sanderling.clock import Clock
 from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_copy import LedgerCopy
-from sanderling.crawls.fleet_log import ObjectPlace, PartLog
+from sanderling.crawls.fleet_log import PartLog
 from sanderling.crawls.fleet_mail import FleetBoard, FleetInbox
+from sanderling.crawls.fleet_orphans import OrphanSearch
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter
 from sanderling.stores.board import BoardField
 from sanderling.stores.control_file import Control
 from sanderling.stores.fleet import PartFigures, PartState
 from sanderling.stores.leases import HeldLease, LeasesAwayError
-from sanderling.stores.objects import ObjectError
 
 LOOK = 1.0  # seconds between two looks at whether a snapshot is due
 KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash
@@ -53,9 +53,9 @@ class PartStores:
 
     fleet: FleetStores
     held: HeldLease
-    place: ObjectPlace
     copy: LedgerCopy
     log: PartLog
+    orphans: OrphanSearch
 
 
 @dataclass(slots=True)
@@ -133,14 +133,13 @@ class FleetPart:
             await self.run.clock.sleep(LOOK)
             if self.stores.copy.is_due(self.stores.log.bytes):
                 await self._keep_snapshot()
+            await self.stores.orphans.look()  # while no snapshot of ours is being put
 
     async def _keep_snapshot(self) -> None:
         stores, logged = self.stores, self.stores.log.bytes
         earlier = await asyncio.to_thread(stores.copy.keep_snapshot, stores.held.lease)
         stores.log.bytes -= logged
-        if earlier:
-            with suppress(ObjectError):  # it is only in the way
-                await stores.fleet.call(stores.place.delete(earlier))
+        stores.orphans.replace(earlier)
 
     async def _keep_limiter(self) -> None:
         """Keep what the limiter knows every few seconds, and penalties at once, for whoever has the part next."""

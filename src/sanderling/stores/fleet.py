@@ -172,8 +172,8 @@ class FleetStore(Leases, Protocol):
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         """The commits behind one, in order."""
 
-    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
-        """The log up to a commit is in the object `key`; the key of the snapshot before. Raises LeaseLostError."""
+    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
+        """The log up to a commit is in the object `key`. Raises LeaseLostError."""
 
     async def keep_limiter(self, lease: Lease, saved: bytes | None, news: bytes) -> None:
         """Keep what the limiter of a part knows, and what it learned since. Not ours any more: nothing is kept."""
@@ -192,6 +192,12 @@ class FleetStore(Leases, Protocol):
 
     async def segments(self, part: int, after: int) -> list[Segment]:
         """The segments of a part behind a commit, in order."""
+
+    async def unnamed(self, lease: Lease, objects: Sequence[tuple[int, str]]) -> list[str]:
+        """Those of these objects that no commit of the part has, and that are not its snapshot; none if it is not ours.
+
+        An object is given by its key, and the number of the commit that would have it.
+        """
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
         """Have the next stretch of so many seconds that nobody has of a quota that hosts of several parts share."""

@@ -215,13 +215,12 @@ class MemoryFleet(MemoryLeases):
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         return [each for each in self._parts().get(part, _Part()).log if each.number > after][:most]
 
-    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
+    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
         part = self._parts().get(lease.part, _Part())
         if not self._table.is_held(self.holder, lease.part, lease.epoch) or part.snapshot >= number:
             raise LeaseLostError(f"part {lease.part} of {self.name} is not ours any more (epoch {lease.epoch})")
-        earlier, part.snapshot, part.token, part.key = part.key, number, token, key
+        part.snapshot, part.token, part.key = number, token, key
         part.log = [each for each in part.log if each.number > number]
-        return earlier
 
     async def keep_limiter(self, lease: Lease, saved: bytes | None, news: bytes) -> None:
         if self._table.is_held(self.holder, lease.part, lease.epoch):
@@ -251,6 +250,13 @@ class MemoryFleet(MemoryLeases):
 
     async def segments(self, part: int, after: int) -> list[Segment]:
         return [each for each in self._parts().get(part, _Part()).segments if each.number > after]
+
+    async def unnamed(self, lease: Lease, objects: Sequence[tuple[int, str]]) -> list[str]:
+        if not self._table.is_held(self.holder, lease.part, lease.epoch):
+            return []
+        part = self._part(lease.part)
+        named = {part.key, *(each.key for each in part.segments)}
+        return [key for _, key in objects if key not in named]
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -87,11 +87,10 @@ STATE = """SELECT head, snapshot, key, limiter, news, token FROM fleet_part
     JOIN lease ON scope = crawl AND lease.part = fleet_part.part WHERE crawl = $1 AND fleet_part.part = $2"""
 LOG = """SELECT number, token, body FROM fleet_log WHERE crawl = $1 AND part = $2 AND number > $3
     ORDER BY number LIMIT $4"""
-KEEP_SNAPSHOT = f"""WITH earlier AS (SELECT key FROM fleet_part WHERE crawl = $1 AND part = $2),
-    kept AS (UPDATE fleet_part SET snapshot = $5, token = $6, key = $7
+KEEP_SNAPSHOT = f"""WITH kept AS (UPDATE fleet_part SET snapshot = $5, token = $6, key = $7
         WHERE crawl = $1 AND part = $2 AND snapshot < $5 AND EXISTS ({HELD}) RETURNING part),
     gone AS (DELETE FROM fleet_log WHERE crawl = $1 AND part = $2 AND number <= $5 AND EXISTS (SELECT 1 FROM kept))
-    SELECT earlier.key FROM earlier, kept"""  # noqa: S608 - ours
+    SELECT count(*) FROM kept"""  # noqa: S608 - ours
 KEEP_LIMITER = f"""UPDATE fleet_part SET limiter = coalesce($5, limiter),
     news = CASE WHEN $5::bytea IS NULL THEN news || $6 ELSE $6 END
     WHERE crawl = $1 AND part = $2 AND EXISTS ({HELD})"""  # noqa: S608 - ours
@@ -107,6 +106,10 @@ VIEW = """SELECT (SELECT count(*) FROM fleet_part JOIN lease ON scope = crawl AN
     (SELECT coalesce(sum(fetched), 0)::bigint FROM fleet_part WHERE crawl = $1),
     (SELECT coalesce(sum(asked), 0)::bigint FROM fleet_part WHERE crawl = $1)"""
 SEGMENTS = "SELECT number, key, size FROM fleet_segment WHERE crawl = $1 AND part = $2 AND number > $3 ORDER BY number"
+UNNAMED = f"""SELECT found.key FROM unnest($5::bigint[], $6::text[]) AS found (number, key) WHERE EXISTS ({HELD})
+    AND NOT EXISTS (SELECT 1 FROM fleet_segment AS ours
+        WHERE crawl = $1 AND part = $2 AND ours.number = found.number AND ours.key = found.key)
+    AND NOT EXISTS (SELECT 1 FROM fleet_part AS ours WHERE crawl = $1 AND part = $2 AND ours.key = found.key)"""  # noqa: S608 - ours
 BEAT = """INSERT INTO fleet_worker (crawl, name, machine, release, parts, seen, report)
     SELECT scope, $2, $3, $4, $5, clock_timestamp(), $6 FROM fleet_crawl WHERE scope = $1
     ON CONFLICT (crawl, name) DO UPDATE SET parts = excluded.parts, seen = excluded.seen, report = excluded.report
@@ -237,13 +240,11 @@ class PostgresFleet(PostgresLeases):
         async with self._db() as db:
             return [LoggedCommit(*row) for row in await db.fetch(LOG, self.scope, part, after, most)]
 
-    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
+    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
         async with self._db() as db:
             held = self.scope, lease.part, self.holder, lease.epoch
-            earlier = await db.fetchval(KEEP_SNAPSHOT, *held, number, token, key)
-        if earlier is None:
-            raise LeaseLostError(f"part {lease.part} of {self.name} is not ours any more (epoch {lease.epoch})")
-        return str(earlier)
+            if not await db.fetchval(KEEP_SNAPSHOT, *held, number, token, key):
+                raise LeaseLostError(f"part {lease.part} of {self.name} is not ours any more (epoch {lease.epoch})")
 
     async def keep_limiter(self, lease: Lease, saved: bytes | None, news: bytes) -> None:
         async with self._db() as db:
@@ -261,6 +262,11 @@ class PostgresFleet(PostgresLeases):
     async def segments(self, part: int, after: int) -> list[Segment]:
         async with self._db() as db:
             return [Segment(*row) for row in await db.fetch(SEGMENTS, self.scope, part, after)]
+
+    async def unnamed(self, lease: Lease, objects: Sequence[tuple[int, str]]) -> list[str]:
+        numbers, keys = [number for number, _ in objects], [key for _, key in objects]
+        async with self._db() as db:
+            return [key for (key,) in await db.fetch(UNNAMED, *self.token(lease), numbers, keys)]
 
     # Workers.
 
