@@ -141,8 +141,9 @@ MAY_READ_ALL = {
     r"^DELETE FROM processed_events .* ORDER BY processed_at, event_id LIMIT": OWN_INDEX,
     r"FROM \(SELECT \* FROM outbox WHERE number > \S+ ORDER BY number LIMIT": BOUNDED,
     r"FROM \(SELECT 1 FROM outbox LIMIT \d+\)": BOUNDED,
-    r"^WITH fence AS .* SELECT count\(\*\) FROM fence$": "counts the one part that a commit is of",
+    r"^WITH (fence|kept|held) AS .* SELECT count\(\*\) FROM (fence|kept|held)$": "counts the one part that it is of",
+    r"^WITH looked AS \( ?SELECT quota FROM fleet_quota .* LIMIT": BOUNDED,
     r"^SELECT count\(\*\) FROM fleet_log WHERE crawl = \$1 AND part = \$2 AND number = \$3": "counts one row",
-    r"^SELECT \(SELECT count\(\*\) FROM fleet_part": "counts the parts of a crawl, of which there are at most 1,024",
-    r"^SELECT count\(\*\), coalesce\(min\(parts\), 0\).* FROM fleet_worker": "counts the workers of a crawl",
+    r"^SELECT count\(\*\) FILTER .* FROM fleet_part JOIN lease": "counts the parts of a crawl: at most 1,024",
+    r"^SELECT live, .* FROM \(SELECT count\(\*\) FILTER": "counts the workers and parts of a crawl",
 }

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
 from sanderling.crawls.fleet_quotas import FleetSlices
 from sanderling.limit.slices import SharedQuota
-from sanderling.stores.fleet import FleetCrawl, WorkerIdentity
+from sanderling.stores.fleet import BookedTime, FleetCrawl, WorkerIdentity
 from sanderling.stores.fleet_memory import FleetMemory, MemoryFleet
 from sanderling.stores.leases import LeasesAwayError
 from sanderling.testing import FakeClock
@@ -75,3 +75,24 @@ def test_nothing_is_promised_while_the_server_is_away() -> None:
     quota = SharedQuota(machines.slices[0], "credential/key")
 
     assert quota.claim(machines.clock.now(), 1.0, 1) >= machines.clock.now() + CRAWL.seconds
+
+
+def test_quotas_that_are_over_are_let_go_and_do_not_make_stretches_longer() -> None:
+    machines = Machines(1)
+    slices, clock = machines.slices[0], machines.clock
+    slices.hush("quiet", clock.now() + 1e6)
+    for number in range(3_000):
+        slices.take(f"key {number}", clock.now(), 1.0, 1)
+        clock.advance(0.1)
+
+    assert len(slices._states) < 100
+    assert len(slices._ends) < 100
+    assert slices.quiet("quiet") > clock.now()
+    booked = machines.servers[0].book
+
+    async def noted(quota: str, seconds: float) -> BookedTime:
+        assert seconds < 4
+        return await booked(quota, seconds)
+
+    machines.servers[0].book = noted  # type: ignore[method-assign]
+    slices.take("another", clock.now(), 1.0, 1)

@@ -8,6 +8,7 @@ import pytest
 from leases_contract import placed
 
 from sanderling.stores.fleet import (
+    QUOTA_OVER,
     CrawlView,
     FleetCrawl,
     FleetStore,
@@ -36,6 +37,9 @@ class FleetPlace(Protocol):
 
     async def tables(self) -> Any:  # noqa: ANN401 - whatever can be compared
         """All that the server knows."""
+
+    async def quotas(self) -> set[str]:
+        """The quotas that it knows."""
 
     async def close(self) -> None:
         """Let go of it."""
@@ -456,3 +460,29 @@ class FleetContract:
         booked = await server.book("key", 1.0)
         assert booked.start == pytest.approx(until)
         assert booked.quiet == pytest.approx(until)
+
+    @placed
+    async def test_quotas_that_are_over_for_a_while_are_forgotten_by_who_books(self, place: FleetPlace) -> None:
+        server, lease = await with_part(place)
+
+        async def beats() -> None:
+            for _ in range(5):
+                await server.beat([lease], [], "", 1)
+
+        for number in range(130):
+            await server.book(f"old {number:03}", 1.0)
+        until = (await server.book("hushed", 1.0)).start + 500
+        await server.hush("hushed", until)
+        await server.book("long", 500.0)
+        await beats()
+        assert len(await place.quotas()) == 132
+
+        await place.pass_time(QUOTA_OVER + 2)
+        await server.book("new", 1.0)
+        await beats()
+        assert await place.quotas() == {"hushed", "long", "new"}
+        assert (await server.book("hushed", 1.0)).start >= until - QUOTA_OVER - 3
+        await beats()
+        await place.pass_time(600)
+        await beats()
+        assert await place.quotas() == set()

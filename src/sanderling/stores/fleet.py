@@ -16,6 +16,7 @@ import msgspec
 from sanderling.stores.leases import Lease, Leases
 
 FORMAT = 1
+QUOTA_OVER = 60.0  # seconds for which nothing was booked of a quota that is forgotten
 LATELY = 4  # leases, after which a worker that is not heard of is nobody's concern
 
 
@@ -200,7 +201,10 @@ class FleetStore(Leases, Protocol):
         """
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
-        """Have the next stretch of so many seconds that nobody has of a quota that hosts of several parts share."""
+        """Have the next stretch of so many seconds that nobody has of a quota that hosts of several parts share.
+
+        Who books has quotas forgotten that are over, with its beats.
+        """
 
     async def hush(self, quota: str, until: float) -> None:
         """Nobody may draw on the quota before then, and what is booked later begins then."""

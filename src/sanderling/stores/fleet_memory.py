@@ -7,6 +7,7 @@ import msgspec
 
 from sanderling.stores.fleet import (
     LATELY,
+    QUOTA_OVER,
     Beat,
     BookedTime,
     CrawlView,
@@ -140,6 +141,7 @@ class MemoryFleet(MemoryLeases):
         for name, (seen, _) in list(found.workers.items()):
             if seen < now - seconds * LATELY * 4:
                 del found.workers[name]
+        found.quotas = {key: each for key, each in found.quotas.items() if max(each) >= now - QUOTA_OVER}
         fewest = min((each.parts for each in others), default=0)
         fetched = sum(each.fetched for each in found.parts.values())
         asked = sum(each.asked for each in found.parts.values())
