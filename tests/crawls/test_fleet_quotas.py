@@ -106,3 +106,24 @@ def test_a_retry_after_that_no_server_heard_is_said_before_anything_is_booked() 
     SharedQuota(machines.slices[0], "ip/192.0.2.2").claim(machines.clock.now(), 1.0, 1)
 
     assert two.claim(machines.clock.now(), 1.0, 1) >= 100
+
+
+def test_quotas_that_are_over_are_let_go_and_do_not_make_stretches_longer() -> None:
+    machines = Machines(1)
+    slices, clock = machines.slices[0], machines.clock
+    slices.hush("quiet", clock.now() + 1e6)
+    for number in range(3_000):
+        slices.take(f"key {number}", clock.now(), 1.0, 1)
+        clock.advance(0.1)
+
+    assert len(slices._states) < 100
+    assert len(slices._ends) < 100
+    assert slices.quiet("quiet") > clock.now()
+    booked = machines.servers[0].book
+
+    async def noted(quota: str, seconds: float) -> BookedTime:
+        assert seconds < 4
+        return await booked(quota, seconds)
+
+    machines.servers[0].book = noted  # type: ignore[method-assign]
+    slices.take("another", clock.now(), 1.0, 1)

@@ -6,21 +6,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from fleet_faults import Faults, three
-from fleet_world import HOSTS, LEASE, PAGES, PARTS, FleetWorld
+from fleet_world import HOSTS, LEASE, PAGES, PARTS, START, FleetWorld
 from frontier_urls import fresh
-from small_web import twice
+from small_web import Web, page, twice, web
 
-from sanderling.crawls import fleet_copy
+from sanderling.crawls import fleet_copy, fleet_part, fleet_worker
 from sanderling.crawls.fleet_pace import WorkerLateness
 from sanderling.crawls.fleet_worker import FleetWorker
 from sanderling.stores.fleet import WorkerPace
+from sanderling.stores.fleet_memory import MemoryFleet
 from sanderling.stores.leases import Lease
 from sanderling.testing import run_virtual
 
 ALL = HOSTS * PAGES + 1
+FEW = 60  # pages of two hosts
 Scene = Callable[[FleetWorld], Awaitable[None]]
 
 
@@ -198,3 +201,57 @@ def test_who_has_asked_for_as_much_as_is_wanted_still_keeps_what_others_find_for
 
     with fresh() as folder:
         run_virtual(main(folder))
+
+
+def few_hosts() -> Web:
+    """Two hosts, of which one leads to the other, when that has come to its end."""
+    pages = [f"http://h{int(number > 6)}.example/{number}" for number in range(FEW)]
+    site = web(**{START: page(*pages)})
+    for number, url in enumerate(pages):
+        late = [f"http://h0.example/late/{number}"] if number % 10 == 9 else []
+        site.answers[url] = [page(*late)]
+        site.answers |= {each: [page()] for each in late}
+    return site
+
+
+def test_who_has_nothing_to_do_asks_servers_rarely_and_the_end_is_seen_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eight machines of which two have hosts: the others wait, and then all end."""
+    asked: Counter[str] = Counter()
+
+    def counted(name: str) -> None:
+        real = getattr(MemoryFleet, name)
+
+        def ask(server: MemoryFleet, *args: Any) -> Any:  # noqa: ANN401 - as it is
+            asked[name] += 1
+            return real(server, *args)
+
+        monkeypatch.setattr(MemoryFleet, name, ask)
+
+    async def main(folder: Path) -> float:
+        async with FleetWorld(folder, Random(3)).running() as world:
+            world.web = few_hosts()
+            for _ in range(PARTS):
+                await world.join()
+            await world.until_done(3600)
+            assert len(await world.rows()) == 1 + FEW + FEW // 10
+            return world.clock.now()
+
+    def play_it() -> tuple[float, Counter[str]]:
+        asked.clear()
+        with fresh() as folder:
+            return run_virtual(main(folder)), asked.copy()
+
+    counted("receive")
+    counted("view")
+    counted("keep_limiter")
+    seconds, often = play_it()
+    monkeypatch.setattr(fleet_worker, "IDLE_LISTENS", 1.0)  # of eight machines: each every eight seconds
+    monkeypatch.setattr(fleet_worker, "IDLE_LOOKS", 0.1)
+    later, rarely = play_it()
+
+    assert later < seconds + 3 * LEASE
+    assert rarely["receive"] < often["receive"] / 2
+    assert rarely["view"] < often["view"] / 2
+    assert rarely["keep_limiter"] < PARTS * later / fleet_part.KEEP_EVERY / 2  # they have learned nothing

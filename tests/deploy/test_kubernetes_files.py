@@ -18,6 +18,7 @@ from sanderling.cli.config.file import parse
 from sanderling.cli.config.settings import known
 from sanderling.cli.fleet.flags import FleetFlags
 from sanderling.cli.fleet.metrics import fleet_metrics
+from sanderling.cli.fleet.worker import UNFINISHED
 from sanderling.crawls.fleet_worker import HURRY
 from sanderling.fetch.http import HttpRules
 
@@ -56,6 +57,9 @@ PODS = {each["metadata"]["name"]: made for each in ALL if (made := pod(each)) is
 ANNOTATIONS = {
     each["metadata"]["name"]: template(each)["metadata"].get("annotations", {}) for each in ALL if pod(each) is not None
 }
+
+
+FLEET = next(name for name in PODS if name.startswith("fleet-"))
 
 
 def containers(spec: Manifest) -> list[Manifest]:
@@ -192,7 +196,7 @@ def test_how_many_consumers_there_are_is_left_to_the_autoscaler() -> None:
     deployments = {each["metadata"]["name"]: each["spec"] for each in BY_KIND["Deployment"]}
     budgets = {each["metadata"]["name"]: each["spec"] for each in BY_KIND["PodDisruptionBudget"]}
 
-    assert set(scalers) == {"events", "fleet"}
+    assert set(scalers) == {"events"}
     for name, scaler in scalers.items():
         assert scaler["scaleTargetRef"]["name"] == name
         assert "replicas" not in deployments[name]
@@ -200,31 +204,40 @@ def test_how_many_consumers_there_are_is_left_to_the_autoscaler() -> None:
         assert budgets[name]["selector"] == deployments[name]["selector"]
 
 
-def test_a_fleet_is_upgraded_without_a_pause_and_keeps_nothing_in_its_pods() -> None:
-    (spec,) = [each["spec"] for each in BY_KIND["Deployment"] if each["metadata"]["name"] == "fleet"]
+def test_a_fleet_ends_with_its_crawl_and_is_upgraded_by_another_job_beside_it() -> None:
+    (job,), version = BY_KIND["Job"], tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    spec = job["spec"]
 
-    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
-    assert spec["minReadySeconds"] >= 2 * FleetFlags().lease
-    assert PODS["fleet"]["terminationGracePeriodSeconds"] > HURRY + HttpRules().total
-    kinds = [set(volume) - {"name"} for volume in PODS["fleet"]["volumes"]]
+    # What a Job runs cannot be changed; one of another name shares the crawl with it.
+    assert job["metadata"]["name"] == f"fleet-{version.replace('.', '-')}"
+    assert "completions" not in spec  # the first that says that nothing is left speaks for all
+    assert PODS[FLEET]["restartPolicy"] == "Never"
+    rules = {rule["action"]: rule["onExitCodes"]["values"] for rule in spec["podFailurePolicy"]["rules"][1:]}
+    assert rules == {"Ignore": [130], "FailJob": [2]}
+    assert UNFINISHED not in rules["FailJob"]  # one that was drained is no reason to end all
+    (budget,) = [each["spec"] for each in BY_KIND["PodDisruptionBudget"] if each["metadata"]["name"] == "fleet"]
+    assert budget["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+    assert 0 < budget["minAvailable"] < spec["parallelism"]
+
+
+def test_a_worker_of_a_fleet_has_time_to_give_its_parts_back_and_keeps_nothing_in_its_pod() -> None:
+    assert PODS[FLEET]["terminationGracePeriodSeconds"] > HURRY + HttpRules().total
+    kinds = [set(volume) - {"name"} for volume in PODS[FLEET]["volumes"]]
     assert {"emptyDir"} in kinds
     assert {"persistentVolumeClaim"} not in kinds
 
 
-def test_a_fleet_is_scaled_by_a_metric_that_its_workers_serve() -> None:
-    (scaler,) = [each["spec"] for each in BY_KIND["HorizontalPodAutoscaler"] if each["metadata"]["name"] == "fleet"]
-    (metric,) = scaler["metrics"]
-    out = next(word for word in ours(PODS["fleet"])["args"] if word.startswith("--out="))
+def test_more_workers_of_a_fleet_are_begun_by_a_metric_that_workers_serve() -> None:
+    (job,), more = BY_KIND["Job"], KEDA["spec"]
+    out = next(word for word in ours(PODS[FLEET])["args"] if word.startswith("--out="))
     served = {each.name for each in fleet_metrics(idle_worker(), None)}
 
-    crawl = {"crawl": out.rpartition("/")[2]}
-    assert metric["external"]["metric"]["name"] in served
-    assert metric["external"]["metric"]["selector"]["matchLabels"] == crawl
-    (trigger,) = KEDA["spec"]["triggers"]
-    assert set(re.findall(r"sanderling_\w+", trigger["metadata"]["query"])) == {metric["external"]["metric"]["name"]}
-    assert f'crawl="{crawl["crawl"]}"' in trigger["metadata"]["query"]
-    assert KEDA["spec"]["scaleTargetRef"]["name"] == scaler["scaleTargetRef"]["name"]
-    assert KEDA["spec"]["maxReplicaCount"] == scaler["maxReplicas"] <= FleetFlags().fleet_parts
+    (trigger,) = more["triggers"]
+    (metric,) = re.findall(r"sanderling_\w+", trigger["metadata"]["query"])
+    assert metric in served
+    assert f'crawl="{out.rpartition("/")[2]}"' in trigger["metadata"]["query"]
+    assert more["jobTargetRef"]["template"] == job["spec"]["template"]
+    assert more["maxReplicaCount"] + job["spec"]["parallelism"] <= FleetFlags().fleet_parts
 
 
 def test_the_secret_has_every_key_that_is_used_and_no_value() -> None:

@@ -8,6 +8,7 @@ import pytest
 from leases_contract import placed
 
 from sanderling.stores.fleet import (
+    QUOTA_OVER,
     CrawlView,
     FleetCrawl,
     FleetStore,
@@ -37,6 +38,9 @@ class FleetPlace(Protocol):
 
     async def tables(self) -> Any:  # noqa: ANN401 - whatever can be compared
         """All that the server knows."""
+
+    async def quotas(self) -> set[str]:
+        """The quotas that it knows."""
 
     async def close(self) -> None:
         """Let go of it."""
@@ -243,10 +247,10 @@ class FleetContract:
         for number in range(4):
             await server.commit(commit_of(after(lease, number), f"t{number + 1}", segment=f"s{number}", size=1))
 
-        assert await server.keep_snapshot(lease, 2, "t2", "snap/2") == ""
+        await server.keep_snapshot(lease, 2, "t2", "snap/2")
         assert [each.number for each in await server.log(0, 0, 9)] == [3, 4]
         assert await server.state(0) == PartState(4, 2, "snap/2", b"", b"", "t2")
-        assert await server.keep_snapshot(lease, 4, "t4", "snap/4") == "snap/2"
+        await server.keep_snapshot(lease, 4, "t4", "snap/4")
         assert await server.log(0, 0, 9) == []
         assert len(await server.segments(0, 0)) == 4
 
@@ -283,6 +287,26 @@ class FleetContract:
         await two.acquire(1, [0])
         await one.keep_limiter(lease, b"late", b"late")
         assert (await two.state(0))[3:5] == (b"all", b"n3")
+
+    @placed
+    async def test_an_object_is_unnamed_unless_a_commit_has_it_or_it_is_the_snapshot(self, place: FleetPlace) -> None:
+        one, lease = await with_part(place)
+        two = await begun(place, "two")
+        for number in range(3):
+            await one.commit(commit_of(after(lease, number), f"t{number + 1}", segment=f"s{number + 1}", size=1))
+        await one.keep_snapshot(lease, 1, "t1", "snap/1")
+        await one.keep_snapshot(lease, 2, "t2", "snap/2")
+        objects = [(1, "s1"), (2, "s2"), (2, "other"), (9, "s9"), (1, "snap/1"), (2, "snap/2")]
+        (other,) = await one.acquire(1, [1])
+
+        assert sorted(await one.unnamed(lease, objects)) == ["other", "s9", "snap/1"]
+        assert sorted(await one.unnamed(other, objects)) == sorted(key for _, key in objects)
+        assert await two.unnamed(lease, objects) == await one.unnamed(lease._replace(epoch=0), objects) == []
+        assert await one.unnamed(lease, []) == []
+        await place.pass_time(SECONDS + 1)
+        (theirs,) = await two.acquire(1, [0])
+        assert await one.unnamed(lease, objects) == []
+        assert sorted(await two.unnamed(theirs, objects)) == ["other", "s9", "snap/1"]
 
     # The end.
 
@@ -449,3 +473,29 @@ class FleetContract:
         booked = await server.book("key", 1.0)
         assert booked.start == pytest.approx(until)
         assert booked.quiet == pytest.approx(until)
+
+    @placed
+    async def test_quotas_that_are_over_for_a_while_are_forgotten_by_who_books(self, place: FleetPlace) -> None:
+        server, lease = await with_part(place)
+
+        async def beats() -> None:
+            for _ in range(5):
+                await server.beat([lease], [], "", 1)
+
+        for number in range(130):
+            await server.book(f"old {number:03}", 1.0)
+        until = (await server.book("hushed", 1.0)).start + 500
+        await server.hush("hushed", until)
+        await server.book("long", 500.0)
+        await beats()
+        assert len(await place.quotas()) == 132
+
+        await place.pass_time(QUOTA_OVER + 2)
+        await server.book("new", 1.0)
+        await beats()
+        assert await place.quotas() == {"hushed", "long", "new"}
+        assert (await server.book("hushed", 1.0)).start >= until - QUOTA_OVER - 3
+        await beats()
+        await place.pass_time(600)
+        await beats()
+        assert await place.quotas() == set()

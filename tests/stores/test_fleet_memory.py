@@ -32,6 +32,9 @@ class MemoryPlace:
             for each in self._memory.crawls.values()
         ]
 
+    async def quotas(self) -> set[str]:
+        return {name for each in self._memory.crawls.values() for name in each.quotas}
+
     async def close(self) -> None:
         pass
 

@@ -1,18 +1,20 @@
 """A fleet's server in PostgreSQL: the contract, and what happens when several ask at once."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from math import inf
 from typing import Any
 
 import pytest
-from fleet_contract import CRAWL, NAME, PARTS, FleetContract, begun, commit_of, figures, with_part
+from fleet_contract import CRAWL, NAME, PARTS, FleetContract, begun, commit_of, figures, messages, with_part
 from leases_contract import placed
 from postgres_polling_place import at, connected, fresh_schema
 
+from sanderling.stores import inbox_floors
 from sanderling.stores.fleet import WorkerIdentity
 from sanderling.stores.leases import LeaseLostError, LeasesError
-from sanderling.stores.postgres_fleet import OF_CRAWL, PostgresFleet
+from sanderling.stores.postgres_fleet import OF_CRAWL, RECEIVE, PostgresFleet
 
 BACKENDS = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1"
 
@@ -39,11 +41,16 @@ class PostgresPlace:
         async with self.connected() as db:
             await db.execute("UPDATE lease SET until = until - $1 * interval '1 s'", seconds)
             await db.execute("UPDATE fleet_worker SET seen = seen - $1 * interval '1 s'", seconds)
+            await db.execute("UPDATE fleet_quota SET free = free - $1, quiet = quiet - $1", seconds)
 
     async def tables(self) -> Any:  # noqa: ANN401 - what can be compared
         async with self.connected() as db:
             names = ("fleet_crawl", "lease", *OF_CRAWL)
             return {name: sorted(map(repr, await db.fetch(f"SELECT * FROM {name}"))) for name in names}  # noqa: S608
+
+    async def quotas(self) -> set[str]:
+        async with self.connected() as db:
+            return {name for (name,) in await db.fetch("SELECT quota FROM fleet_quota")}
 
     async def close(self) -> None:
         for each in self._opened:
@@ -90,6 +97,40 @@ class TestPostgresFleet(FleetContract):
         assert (await server.view()).busy == PARTS
 
     @placed
+    async def test_a_look_into_an_inbox_does_not_go_over_all_that_was_deleted(
+        self, place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While a backup runs, no vacuum removes it."""
+        server = await place.server("one")
+        await server.begin(CRAWL, range(PARTS))
+        many = "INSERT INTO fleet_inbox (crawl, part, body) SELECT $1, 0, '' FROM generate_series(1, 20000)"
+        async with (
+            place.connected() as db,
+            place.connected() as backup,
+            backup.transaction(isolation="repeatable_read"),
+        ):
+            await db.execute(many, server.scope)
+            await server.send([(0, b"m")])
+            await backup.fetchval("SELECT count(*) FROM lease")
+            await db.execute("DELETE FROM fleet_inbox WHERE body = ''")
+            monkeypatch.setattr(inbox_floors, "WHOLE", 0.0)
+            for _ in range(3):
+                assert await messages(server, 0) == [b"m"]
+            monkeypatch.setattr(inbox_floors, "WHOLE", 1e9)
+
+            below = server._floors.below([0])
+            assert below[0] >= 20_000
+            assert await _pages(db, server.scope, [0]) > 100
+            assert await _pages(db, server.scope, below) < 10
+            # One whose sender was slower than all that: it comes at the next look from the beginning.
+            sql = "INSERT INTO fleet_inbox (crawl, part, id, body) OVERRIDING SYSTEM VALUE VALUES ($1, 0, 5, 'late')"
+            await db.execute(sql, server.scope)
+            await server.send([(0, b"n")])
+            assert await messages(server, 0) == [b"m", b"n"]
+            monkeypatch.setattr(inbox_floors, "WHOLE", 0.0)
+            assert await messages(server, 0) == [b"late", b"m", b"n"]
+
+    @placed
     async def test_a_crawl_of_another_format_is_refused(self, place: PostgresPlace) -> None:
         server = await begun(place)
         async with place.connected() as db:
@@ -99,6 +140,13 @@ class TestPostgresFleet(FleetContract):
             await db.execute("UPDATE fleet_crawl SET said = '{'")
             with pytest.raises(LeasesError, match="is damaged"):
                 await server.find(NAME)
+
+
+async def _pages(db: Any, scope: str, below: list[int]) -> int:  # noqa: ANN401 - asyncpg has no types
+    """Pages that one look reads."""
+    said = await db.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {RECEIVE}", scope, [0], [], 99, below)
+    plan = json.loads(said)[0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
 async def _until_waiting(db: Any, like: str) -> None:  # noqa: ANN401 - asyncpg has no types

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from sanderling.crawls.fleet_log import ObjectPlace
+from sanderling.crawls.fleet_orphans import snapshot_key
 from sanderling.stores.durable import FolderError
 from sanderling.stores.fleet import FleetStore, PartState
-from sanderling.stores.leases import Lease
+from sanderling.stores.leases import Lease, LeaseLostError
 from sanderling.stores.ledger_log import SharedHead, apply_commits, head_of
 
 if sys.version_info >= (3, 14):
@@ -55,6 +56,7 @@ class LedgerCopy:
         self._create = create
         self._ask = ask
         self.size = 0  # bytes of the last snapshot
+        self._snapshot = ""  # its name
         self.replayed = 0  # commits that were taken from the log
 
     def bring_up(self) -> PartState:
@@ -63,6 +65,7 @@ class LedgerCopy:
         In a thread: the server may be away for a while.
         """
         state = self._ask(partial(self._server.state, self._part))
+        self._snapshot = state.key
         if not self._goes_on(state):
             self._begin(state)
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
@@ -117,7 +120,7 @@ class LedgerCopy:
         return logged > max(SMALLEST_LOG, self.size // 2)
 
     def keep_snapshot(self, lease: Lease) -> str:
-        """Put the ledger, as it is now, into the object store; the key of the one before. In a thread of its own.
+        """Put the ledger, as it is now, into the object store; the name of the one before. In a thread of its own.
 
         Commits go on meanwhile. Raises LeaseLostError, ObjectError, FolderError.
         """
@@ -132,7 +135,14 @@ class LedgerCopy:
             raise FolderError(f"{self.path}: no snapshot could be made: {error}") from None
         finally:
             draft.unlink(missing_ok=True)
-        key = f"snapshots/{lease.part:04}/{lease.epoch:06}-{head.number:09}-{head.token}"
+        key = snapshot_key(lease, head.number, head.token)
         self._ask(partial(self._place.put, key, packed))
         self.size = len(packed)
-        return self._ask(partial(self._server.keep_snapshot, lease, head.number, head.token, key))
+        try:
+            self._ask(partial(self._server.keep_snapshot, lease, head.number, head.token, key))
+        except LeaseLostError:
+            # A try whose answer was lost may have been this one.
+            if self._ask(partial(self._server.state, self._part)).key != key:
+                raise
+        earlier, self._snapshot = self._snapshot, key
+        return earlier

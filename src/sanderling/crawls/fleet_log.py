@@ -5,7 +5,7 @@ at half the lease. What a connection that broke has left open is asked for: whet
 """
 
 import secrets
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 AGAIN = 0.25  # seconds between two tries
 TOKEN = 8  # bytes of what tells a commit from any other
+NUMBERS = 1_000  # commits whose rows are in one folder, so that one of them is listed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,16 @@ class ObjectPlace:
     async def get(self, name: str, most: int) -> bytes:
         """The object. Raises ObjectError."""
         return (await self.objects.get(self.bucket, self.prefix + name, most)).body
+
+    async def names(self, folder: str) -> AsyncIterator[str]:
+        """What is below a folder. Raises ObjectError."""
+        async for found in self.objects.list(self.bucket, self.prefix + folder):
+            yield found.key.removeprefix(self.prefix)
+
+
+def rows_folder(part: int, number: int, step: int = 0) -> str:
+    """Where the rows of a commit are; or a folder so many steps further."""
+    return f"rows/{part:04}/{max(0, number // NUMBERS + step):06}"
 
 
 def until_there(fleet: FleetStores, held: HeldLease, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -152,7 +163,8 @@ class PartLog:
                 Path(each.source).unlink()
         if not rows:
             return "", 0
-        name, packed = f"rows/{lease.part:04}/{lease.epoch:06}-{lease.head + 1:09}-{token}", self._pack(rows)
+        folder, packed = rows_folder(lease.part, lease.head + 1), self._pack(rows)
+        name = f"{folder}/{lease.epoch:06}-{lease.head + 1:09}-{token}"
         until_there(self._fleet, self._held, partial(self._place.put, name, packed))
         return name, len(rows)
 

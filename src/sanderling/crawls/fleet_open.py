@@ -13,6 +13,7 @@ from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_copy import LedgerCopy
 from sanderling.crawls.fleet_log import ObjectPlace, PartLog, PendingParts, until_there
 from sanderling.crawls.fleet_mail import FleetInbox
+from sanderling.crawls.fleet_orphans import OrphanSearch
 from sanderling.crawls.fleet_part import FleetPart, PartRunning, PartStores, TakeRest, recall_limiter
 from sanderling.crawls.fleet_worker import FleetWorker
 from sanderling.executor import Executor, in_threads
@@ -102,11 +103,12 @@ class PartOpener:
             state = await executor(copy.bring_up)
             if state.head != held.lease.head:
                 raise LeaseLostError(f"part {number} is not as it was when it became ours")
+            orphans = OrphanSearch(fleet, held, place, self.clock)
             part = OpeningPart(path, lock, held, FleetInbox(), executor, self.shared, undo)
             opened = await self.open_run(part)
             locked.pop_all()
             recall_limiter(opened.transport.limiter, state)
             opened.run.engine.may_ask = held.may_send
-            stores = PartStores(fleet, held, place, copy, opened.log)
+            stores = PartStores(fleet, held, copy, opened.log, orphans)
             given = opened.run, opened.transport, opened.fetched, opened.waiting, opened.asked, opened.take_rest
             return FleetPart(stores, self.worker.board, part.inbox, *given, undo.pop_all())

@@ -9,18 +9,19 @@ from typing import Any, Protocol
 from sanderling.clock import Clock
 from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_copy import LedgerCopy
-from sanderling.crawls.fleet_log import ObjectPlace, PartLog
+from sanderling.crawls.fleet_log import PartLog
 from sanderling.crawls.fleet_mail import FleetBoard, FleetInbox
+from sanderling.crawls.fleet_orphans import OrphanSearch
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter
 from sanderling.stores.board import BoardField
 from sanderling.stores.control_file import Control
 from sanderling.stores.fleet import PartFigures, PartState
 from sanderling.stores.leases import HeldLease, LeasesAwayError
-from sanderling.stores.objects import ObjectError
 
 LOOK = 1.0  # seconds between two looks at whether a snapshot is due
 KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash
+KEEP_AGAIN = 12  # times, after which it is kept though it has learned nothing: a server may have forgotten it
 PACE = 2**20 / 30  # bytes a second of what all limiters learned, at most: of very many hosts it is kept less often
 
 
@@ -53,9 +54,9 @@ class PartStores:
 
     fleet: FleetStores
     held: HeldLease
-    place: ObjectPlace
     copy: LedgerCopy
     log: PartLog
+    orphans: OrphanSearch
 
 
 @dataclass(slots=True)
@@ -73,6 +74,8 @@ class FleetPart:
     take_rest: TakeRest  # what others find for it once it has ended by itself
     stack: ExitStack
     _stopped: bool = False
+    _limiter: bytes = b""  # what the server knows of ours, but for when that was
+    _unkept: int = 0  # times that there was nothing new
 
     @property
     def number(self) -> int:
@@ -119,28 +122,31 @@ class FleetPart:
         """What others are told of it."""
         return PartFigures(self.number, self.fetched(), self.waiting(), self.asked())
 
-    async def say_whether_idle(self, *, again: bool) -> None:
-        """Have the server know whether the part has anything to do; `again`, since it may have forgotten that."""
-        idle = bool(self.board.get(self.number, BoardField.IDLE))
-        if idle == self.is_idle and not again:
-            return
+    async def say_whether_idle(self, *, again: bool) -> bool:
+        """Have the server know whether the part has anything to do; whether it knows since now that it has not.
+
+        `again`, since it may have forgotten that.
+        """
+        idle, before = bool(self.board.get(self.number, BoardField.IDLE)), self.is_idle
+        if idle == before and not again:
+            return False
         lease, server = self.stores.held.lease, self.stores.fleet.server_of(self.number)
         noted = await self.stores.fleet.call(server.say_idle(lease, self.figures(), idle=idle))
         self.stores.log.idle_at = lease.head if idle and noted else -1
+        return self.is_idle and not before
 
     async def _keep_snapshots(self) -> None:
         while True:
             await self.run.clock.sleep(LOOK)
             if self.stores.copy.is_due(self.stores.log.bytes):
                 await self._keep_snapshot()
+            await self.stores.orphans.look()  # while no snapshot of ours is being put
 
     async def _keep_snapshot(self) -> None:
         stores, logged = self.stores, self.stores.log.bytes
         earlier = await asyncio.to_thread(stores.copy.keep_snapshot, stores.held.lease)
         stores.log.bytes -= logged
-        if earlier:
-            with suppress(ObjectError):  # it is only in the way
-                await stores.fleet.call(stores.place.delete(earlier))
+        stores.orphans.replace(earlier)
 
     async def _keep_limiter(self) -> None:
         """Keep what the limiter knows every few seconds, and penalties at once, for whoever has the part next."""
@@ -160,9 +166,14 @@ class FleetPart:
 
     async def _send_limiter(self) -> int:
         saved = b"".join(self.transport.limiter.saving())
+        said = saved.partition(b'"hosts":')[2]  # of those that are to be left alone, it is another each time
+        self._unkept += 1
+        if said == self._limiter and self._unkept < KEEP_AGAIN:
+            return len(saved)
         server = self.stores.fleet.server_of(self.number)
         with suppress(LeasesAwayError):  # then the server has what was said last
             await self.stores.fleet.call(server.keep_limiter(self.stores.held.lease, saved, b""))
+            self._limiter, self._unkept = said, 0
         return len(saved)
 
     async def _send_news(self, news: bytes) -> None:

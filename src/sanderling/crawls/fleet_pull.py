@@ -88,7 +88,6 @@ async def bring_files(part: PulledPart) -> int:
 
 
 async def _names(place: ObjectPlace, prefix: str) -> AsyncIterator[str]:
-    async for found in place.objects.list(place.bucket, (place.prefix + prefix).rstrip("/")):
-        name = found.key.removeprefix(place.prefix)
+    async for name in place.names(prefix.rstrip("/")):
         if ".." not in name.split("/"):  # it becomes a path
             yield name

@@ -8,6 +8,7 @@ long, and longer where very many quotas are in use.
 
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from itertools import islice
 from math import inf
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ A_SECOND = 25.0  # stretches that are booked in a second, at most; then they are
 LONGEST = 30.0
 PATIENCE = 0.5  # seconds that the server has to answer
 REST = 5.0  # seconds for which one that did not answer is not asked: all that runs here waits while it is
+LOOKED_AT = 2  # quotas, whenever one changes, of whether they are over
 
 
 class FleetSlices:
@@ -47,7 +49,8 @@ class FleetSlices:
         if max(state.free, state.quiet, at) + interval > end:
             state, end = self._book(key, interval)
         most = max(1, int((end - max(state.free, state.quiet, at)) / interval))
-        self._states[key], taken = slices.take(state, at, interval, min(wanted, most))
+        state, taken = slices.take(state, at, interval, min(wanted, most))
+        self._keep(key, state)
         return taken
 
     def _book(self, key: str, interval: float) -> tuple[QuotaState, float]:
@@ -60,16 +63,17 @@ class FleetSlices:
             return self._of(key)._replace(free=now + self._seconds), now + self._seconds + interval
         start, quiet = (self._clock.now() + each - self._clock.wall() for each in booked)
         state = QuotaState(start, max(self._of(key).quiet, quiet))
-        self._states[key], self._ends[key] = state, start + length
+        self._ends[key] = start + length
+        self._keep(key, state)
         return state, start + length
 
     def draw(self, key: str, now: float, seconds: float) -> None:
         """Somebody has used that much without a slice."""
-        self._states[key] = slices.draw(self._of(key), now, seconds)
+        self._keep(key, slices.draw(self._of(key), now, seconds))
 
     def hush(self, key: str, until: float) -> None:
         """Nobody may send before then, on any machine."""
-        self._states[key] = slices.hush(self._of(key), until)
+        self._keep(key, slices.hush(self._of(key), until))
         self._unsaid[key] = self._clock.wall() + until - self._clock.now()
         with suppress(LeasesAwayError):  # then it is said before anything more is booked
             self._say()
@@ -77,6 +81,18 @@ class FleetSlices:
     def quiet(self, key: str) -> float:
         """Until when nobody may send."""
         return self._of(key).quiet
+
+    def _keep(self, key: str, state: QuotaState) -> None:
+        """Keep it, as the last; and let go of the first if they are over, which then are as if they had never been."""
+        self._states.pop(key, None)
+        self._states[key] = state
+        now = self._clock.now()
+        for each in list(islice(self._states, LOOKED_AT)):
+            first = self._states.pop(each)
+            if max(*first, self._ends.get(each, -inf)) < now:
+                self._ends.pop(each, None)
+            else:
+                self._states[each] = first
 
     def _of(self, key: str) -> QuotaState:
         return self._states.get(key, QuotaState())

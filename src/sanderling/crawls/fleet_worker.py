@@ -22,6 +22,10 @@ from sanderling.stores.ports import ProgressError
 log = structlog.get_logger()
 
 LISTEN = 0.25  # seconds between two looks into the inboxes
+# What workers cost a server that have nothing to do must not grow with their number: so many looks a second, together.
+IDLE_LISTENS = 250.0  # into inboxes; who has had anything to do lately is not among them
+LATELY = 10.0  # seconds
+IDLE_LOOKS = 10.0  # at all parts, whether anything is left; who has nothing to do any more looks at once
 MOST_MESSAGES = 1_000  # that are brought at once
 FEEL = 0.1  # seconds between two looks at how late we are
 TICK = 1.0  # seconds between two looks at what is idle
@@ -84,6 +88,7 @@ class FleetWorker:
         self._opening = asyncio.Semaphore(OPENING)
         self._failed: Exception | None = None
         self._last_view: CrawlView | None = None
+        self._end_due = clock.now()  # when to look next whether anything is left
 
     @property
     def parts(self) -> list[FleetPart]:
@@ -268,6 +273,7 @@ class FleetWorker:
     # What others say, and what we say.
 
     async def _listen(self) -> None:
+        lively = self._clock.now()  # when there was last anything to do
         while True:
             parts = {part.number: part for part in self.parts if not part.inbox.is_full}
             taken = {number: set(part.inbox.taken) for number, part in parts.items()}
@@ -278,7 +284,11 @@ class FleetWorker:
             for number, part in parts.items():
                 part.inbox.add([each for each in found if each.part == number])
             if len(found) < MOST_MESSAGES:
-                await self._clock.sleep(LISTEN)
+                now = self._clock.now()
+                if found or not all(part.is_idle for part in self.parts):
+                    lively = now
+                idle = now > lively + LATELY
+                await self._clock.sleep(max(LISTEN, self.figures.workers / IDLE_LISTENS) if idle else LISTEN)
 
     async def _feel(self) -> None:
         while True:
@@ -293,12 +303,18 @@ class FleetWorker:
                 return
             try:
                 for part in self.parts:
-                    await part.say_whether_idle(again=look % AGAIN == 0)
-                if self.parts and all(part.is_idle for part in self.parts) and await self._is_over():
+                    await self._say_whether_idle(part, again=look % AGAIN == 0)
+                due = self.parts and self._clock.now() >= self._end_due
+                if due and all(part.is_idle for part in self.parts) and await self._is_over():
                     await self._fleet.end(done=True)
                     self._wake.set()
             except LeasesAwayError:
                 continue
+
+    async def _say_whether_idle(self, part: FleetPart, *, again: bool) -> None:
+        """The last part to have nothing to do is somebody's: whoever that is looks at once, and sees the end."""
+        if await part.say_whether_idle(again=again):
+            self._end_due = self._clock.now()
 
     async def _is_over(self) -> bool:
         """Whether no part has anything to do, and nothing is on its way.
@@ -307,7 +323,10 @@ class FleetWorker:
         """
         view = await self._fleet.view()
         same, self._last_view = view == self._last_view, view
-        return not (view.busy or view.unread) and (same or len(self._fleet.servers) == 1)
+        if view.busy or view.unread:
+            self._end_due = self._clock.now() + self.figures.workers / IDLE_LOOKS
+            return False
+        return same or len(self._fleet.servers) == 1
 
     async def _sleep(self, seconds: float) -> None:
         """Until it is time, or something has changed."""

@@ -8,7 +8,7 @@ long as they are near each other.
 import io
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -18,12 +18,9 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawls.fleet_open import OpenedRun, OpeningPart, PartOpener, SharedCrawl
-from sanderling.crawls.fleet_pull import PulledPart
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import LeasedSender
 from sanderling.fetch.transport import Transport
-from sanderling.formats.rca import RcaError
-from sanderling.formats.rca_reader import RcaReader
 from sanderling.formats.rca_writer import RcaWriter
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory, DirectoryEntry
@@ -37,7 +34,7 @@ from sanderling.repos.segments import Blocks
 from sanderling.repos.since import EarlierRevs
 from sanderling.repos.sink import RULES
 from sanderling.stores import sqlite_progress
-from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
+from sanderling.stores.durable import FolderError
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.frontier_rows import BodyFile
 from sanderling.stores.ports import ProgressError, ProgressView
@@ -232,36 +229,3 @@ def create_ledger(path: Path, crawl: FleetCrawl) -> None:
     """Make the empty progress that every copy of a part begins with."""
     del crawl
     SqliteProgress.create_shared(path)
-
-
-async def bring_segments(part: PulledPart) -> int:
-    """Have the segments that the progress speaks of; how many bytes are new. Raises FolderError, ObjectError."""
-    new, found = 0, await part.segments(PROGRESS)
-    for number, each in enumerate(found, 1):
-        path = part.folder / f"segment_{number:04}.rca"
-        if path.exists():  # and it may be less than was brought: repos may have been forgotten here
-            continue
-        data = await part.fetch(each)
-        try:
-            RcaReader(io.BytesIO(data))
-        except RcaError as error:
-            raise FolderError(f"the segment {each.key} is damaged: {error}") from None
-        with plainly(path):
-            write_new(path, [data])
-        new += len(data)
-    with plainly(part.folder):
-        sync_folder(part.folder)
-    with closing(SqliteProgress(part.folder / PROGRESS)) as progress:
-        expected = progress.view().segment
-    if expected != len(found):
-        where = f"{part.folder} has {len(found)} segments, its progress speaks of {expected}"
-        raise FolderError(f"{where}: somebody has crawled there; pull into another folder")
-    return new
-
-
-def finish_pulled(folder: Path, wall: float, complete: bool) -> None:  # noqa: FBT001 - by a table
-    """Leave a part that was pulled as the folder of a crawl whose run has come to its end."""
-    del wall
-    if complete:
-        with closing(SqliteProgress(folder / PROGRESS)) as progress:
-            progress.record([], [], cursor="", segment=progress.view().segment)

@@ -16,6 +16,7 @@ import msgspec
 from sanderling.stores.leases import Lease, Leases
 
 FORMAT = 1
+QUOTA_OVER = 60.0  # seconds for which nothing was booked of a quota that is forgotten
 LATELY = 4  # leases, after which a worker that is not heard of is nobody's concern
 
 
@@ -190,8 +191,8 @@ class FleetStore(Leases, Protocol):
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         """The commits behind one, in order."""
 
-    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
-        """The log up to a commit is in the object `key`; the key of the snapshot before. Raises LeaseLostError."""
+    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
+        """The log up to a commit is in the object `key`. Raises LeaseLostError."""
 
     async def keep_limiter(self, lease: Lease, saved: bytes | None, news: bytes) -> None:
         """Keep what the limiter of a part knows, and what it learned since. Not ours any more: nothing is kept."""
@@ -211,8 +212,17 @@ class FleetStore(Leases, Protocol):
     async def segments(self, part: int, after: int) -> list[Segment]:
         """The segments of a part behind a commit, in order."""
 
+    async def unnamed(self, lease: Lease, objects: Sequence[tuple[int, str]]) -> list[str]:
+        """Those of these objects that no commit of the part has, and that are not its snapshot; none if it is not ours.
+
+        An object is given by its key, and the number of the commit that would have it.
+        """
+
     async def book(self, quota: str, seconds: float) -> BookedTime:
-        """Have the next stretch of so many seconds that nobody has of a quota that hosts of several parts share."""
+        """Have the next stretch of so many seconds that nobody has of a quota that hosts of several parts share.
+
+        Who books has quotas forgotten that are over, with its beats.
+        """
 
     async def hush(self, quota: str, until: float) -> None:
         """Nobody may draw on the quota before then, and what is booked later begins then."""

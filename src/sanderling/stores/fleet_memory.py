@@ -7,6 +7,7 @@ import msgspec
 
 from sanderling.stores.fleet import (
     LATELY,
+    QUOTA_OVER,
     Beat,
     BookedTime,
     CrawlView,
@@ -148,6 +149,7 @@ class MemoryFleet(MemoryLeases):
         for name, (seen, _) in list(found.workers.items()):
             if seen < now - seconds * LATELY * 4:
                 del found.workers[name]
+        found.quotas = {key: each for key, each in found.quotas.items() if max(each) >= now - QUOTA_OVER}
         weights = sum(each.weight for each in others)
         lacking = any(each.parts < found.crawl.parts * each.weight // weights for each in others)
         late = [each.late for each in others if each.name != self.holder]
@@ -226,13 +228,12 @@ class MemoryFleet(MemoryLeases):
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         return [each for each in self._parts().get(part, _Part()).log if each.number > after][:most]
 
-    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
+    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
         part = self._parts().get(lease.part, _Part())
         if not self._table.is_held(self.holder, lease.part, lease.epoch) or part.snapshot >= number:
             raise LeaseLostError(f"part {lease.part} of {self.name} is not ours any more (epoch {lease.epoch})")
-        earlier, part.snapshot, part.token, part.key = part.key, number, token, key
+        part.snapshot, part.token, part.key = number, token, key
         part.log = [each for each in part.log if each.number > number]
-        return earlier
 
     async def keep_limiter(self, lease: Lease, saved: bytes | None, news: bytes) -> None:
         if self._table.is_held(self.holder, lease.part, lease.epoch):
@@ -262,6 +263,13 @@ class MemoryFleet(MemoryLeases):
 
     async def segments(self, part: int, after: int) -> list[Segment]:
         return [each for each in self._parts().get(part, _Part()).segments if each.number > after]
+
+    async def unnamed(self, lease: Lease, objects: Sequence[tuple[int, str]]) -> list[str]:
+        if not self._table.is_held(self.holder, lease.part, lease.epoch):
+            return []
+        part = self._part(lease.part)
+        named = {part.key, *(each.key for each in part.segments)}
+        return [key for _, key in objects if key not in named]
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -5,12 +5,15 @@ lets parts lie on several servers, and servers that speak PostgreSQL's protocol 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
+from sanderling.clock import SystemClock
 from sanderling.stores.fleet import (
     FORMAT,
     LATELY,
+    QUOTA_OVER,
     Beat,
     BookedTime,
     CrawlView,
@@ -25,27 +28,34 @@ from sanderling.stores.fleet import (
     WorkerIdentity,
     WorkerPace,
 )
+from sanderling.stores.inbox_floors import InboxFloors
 from sanderling.stores.leases import Lease, LeaseLostError, LeasesError
 from sanderling.stores.postgres_leases import HELD, MAKE, PostgresLeases
 
+# Of what is deleted soon after it was written. Else vacuum waits for a fifth of it, and pauses after some pages.
+BRISK = ", ".join(
+    f"{table}autovacuum_vacuum_{name}"
+    for table in ("", "toast.")
+    for name in ("scale_factor = 0.02", "threshold = 1000", "cost_delay = 0")
+)
 TABLES = {
     "fleet_crawl": """CREATE TABLE fleet_crawl (
         name text PRIMARY KEY, scope text NOT NULL UNIQUE, said text NOT NULL, done boolean NOT NULL DEFAULT false)""",
-    "fleet_part": """CREATE TABLE fleet_part (
+    "fleet_part": f"""CREATE TABLE fleet_part (
         crawl text NOT NULL, part integer NOT NULL, idle bigint NOT NULL DEFAULT -1,
         fetched bigint NOT NULL DEFAULT 0, waiting bigint NOT NULL DEFAULT 0, asked bigint NOT NULL DEFAULT 0,
         snapshot bigint NOT NULL DEFAULT 0, token text NOT NULL DEFAULT '', key text NOT NULL DEFAULT '',
         limiter bytea NOT NULL DEFAULT '', news bytea NOT NULL DEFAULT '',
-        PRIMARY KEY (crawl, part)) WITH (fillfactor = 50)""",
-    "fleet_log": """CREATE TABLE fleet_log (
+        PRIMARY KEY (crawl, part)) WITH (fillfactor = 50, {BRISK})""",
+    "fleet_log": f"""CREATE TABLE fleet_log (
         crawl text NOT NULL, part integer NOT NULL, number bigint NOT NULL, token text NOT NULL, body bytea NOT NULL,
-        PRIMARY KEY (crawl, part, number))""",
+        PRIMARY KEY (crawl, part, number)) WITH ({BRISK})""",
     "fleet_segment": """CREATE TABLE fleet_segment (
         crawl text NOT NULL, part integer NOT NULL, number bigint NOT NULL, key text NOT NULL, size bigint NOT NULL,
         PRIMARY KEY (crawl, part, number))""",
-    "fleet_inbox": """CREATE TABLE fleet_inbox (
+    "fleet_inbox": f"""CREATE TABLE fleet_inbox (
         crawl text NOT NULL, part integer NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, body bytea NOT NULL,
-        PRIMARY KEY (crawl, part, id))""",
+        PRIMARY KEY (crawl, part, id)) WITH ({BRISK})""",
     "fleet_quota": """CREATE TABLE fleet_quota (
         crawl text NOT NULL, quota text NOT NULL, free float8 NOT NULL DEFAULT 0, quiet float8 NOT NULL DEFAULT 0,
         PRIMARY KEY (crawl, quota)) WITH (fillfactor = 50)""",
@@ -67,6 +77,16 @@ BOOK = """INSERT INTO fleet_quota AS ours (crawl, quota, free)
     RETURNING free - $3, quiet"""
 HUSH = """INSERT INTO fleet_quota AS ours (crawl, quota, quiet) VALUES ($1, $2, $3)
     ON CONFLICT (crawl, quota) DO UPDATE SET quiet = greatest(ours.quiet, excluded.quiet)"""
+# What is over says no more than what is not there. Some rows at a time, by the key: an index on times would have to be
+# written with every stretch that is booked.
+SWEEP = """WITH looked AS (
+        SELECT quota FROM fleet_quota WHERE crawl = $1 AND quota > $2 ORDER BY quota LIMIT $3),
+    old AS (SELECT quota FROM fleet_quota AS ours
+        WHERE crawl = $1 AND quota IN (SELECT quota FROM looked)
+        AND greatest(free, quiet) < extract(epoch FROM clock_timestamp()) - $4 FOR UPDATE SKIP LOCKED),
+    gone AS (DELETE FROM fleet_quota WHERE crawl = $1 AND quota IN (SELECT quota FROM old))
+    SELECT coalesce(max(quota), '') FROM looked"""
+SWEPT = 50  # quotas that are looked at with each beat, and two for each stretch that was booked
 OF_CRAWL = ("fleet_part", "fleet_log", "fleet_segment", "fleet_inbox", "fleet_worker", "fleet_quota")
 
 COMMIT = """WITH fence AS (
@@ -81,34 +101,39 @@ COMMITTED = "SELECT count(*) FROM fleet_log WHERE crawl = $1 AND part = $2 AND n
 SEND = """INSERT INTO fleet_inbox (crawl, part, body)
     SELECT $1, part, body FROM unnest($2::int[], $3::bytea[]) AS sent (part, body)"""
 # Of each part by itself: else all that waits is sorted each time.
-RECEIVE = """SELECT part, id, body FROM unnest($2::int[]) AS own (number) CROSS JOIN LATERAL (
-        SELECT part, id, body FROM fleet_inbox
-        WHERE crawl = $1 AND part = own.number AND id <> ALL($3::bigint[]) ORDER BY id LIMIT $4) AS few
+RECEIVE = """SELECT part, id, body FROM unnest($2::int[], $5::bigint[]) AS own (number, floor) CROSS JOIN LATERAL (
+        SELECT part, id, body FROM fleet_inbox WHERE crawl = $1 AND part = own.number AND id > own.floor
+        AND id <> ALL($3::bigint[]) ORDER BY id LIMIT $4) AS few
     ORDER BY id LIMIT $4"""
 STATE = """SELECT head, snapshot, key, limiter, news, token FROM fleet_part
     JOIN lease ON scope = crawl AND lease.part = fleet_part.part WHERE crawl = $1 AND fleet_part.part = $2"""
 LOG = """SELECT number, token, body FROM fleet_log WHERE crawl = $1 AND part = $2 AND number > $3
     ORDER BY number LIMIT $4"""
-KEEP_SNAPSHOT = f"""WITH earlier AS (SELECT key FROM fleet_part WHERE crawl = $1 AND part = $2),
-    kept AS (UPDATE fleet_part SET snapshot = $5, token = $6, key = $7
+KEEP_SNAPSHOT = f"""WITH kept AS (UPDATE fleet_part SET snapshot = $5, token = $6, key = $7
         WHERE crawl = $1 AND part = $2 AND snapshot < $5 AND EXISTS ({HELD}) RETURNING part),
     gone AS (DELETE FROM fleet_log WHERE crawl = $1 AND part = $2 AND number <= $5 AND EXISTS (SELECT 1 FROM kept))
-    SELECT earlier.key FROM earlier, kept"""  # noqa: S608 - ours
+    SELECT count(*) FROM kept"""  # noqa: S608 - ours
 KEEP_LIMITER = f"""UPDATE fleet_part SET limiter = coalesce($5, limiter),
     news = CASE WHEN $5::bytea IS NULL THEN news || $6 ELSE $6 END
     WHERE crawl = $1 AND part = $2 AND EXISTS ({HELD})"""  # noqa: S608 - ours
 # A part is idle at a head: any commit that comes, also one that is under way meanwhile, makes it busy.
-IDLE = f"""UPDATE fleet_part SET idle = CASE WHEN $6 THEN $5 ELSE -1 END, fetched = $7, waiting = $8, asked = $9
-    WHERE crawl = $1 AND part = $2 AND EXISTS ({HELD} AND head = $5)
-    AND NOT ($6 AND EXISTS (SELECT 1 FROM fleet_inbox WHERE crawl = $1 AND part = $2))"""  # noqa: S608 - ours
-VIEW = """SELECT (SELECT count(*) FROM fleet_part JOIN lease ON scope = crawl AND lease.part = fleet_part.part
-        WHERE crawl = $1 AND idle <> head),
+# It is said again now and then, and is mostly known: then nothing is written.
+IDLE = f"""WITH held AS ({HELD} AND head = $5
+        AND NOT ($6 AND EXISTS (SELECT 1 FROM fleet_inbox WHERE crawl = $1 AND fleet_inbox.part = $2))),
+    said AS (UPDATE fleet_part SET idle = $7, fetched = $8, waiting = $9, asked = $10
+        WHERE crawl = $1 AND part = $2 AND EXISTS (SELECT 1 FROM held)
+        AND (idle, fetched, waiting, asked) <> ($7, $8, $9, $10))
+    SELECT count(*) FROM held"""  # noqa: S608 - ours
+VIEW = """SELECT count(*) FILTER (WHERE idle <> head),
     (SELECT count(*) FROM (SELECT 1 FROM fleet_inbox WHERE crawl = $1 LIMIT 1) AS one),
-    (SELECT coalesce(sum(head), 0)::bigint FROM lease WHERE scope = $1),
-    (SELECT coalesce(sum(waiting), 0)::bigint FROM fleet_part WHERE crawl = $1),
-    (SELECT coalesce(sum(fetched), 0)::bigint FROM fleet_part WHERE crawl = $1),
-    (SELECT coalesce(sum(asked), 0)::bigint FROM fleet_part WHERE crawl = $1)"""
+    coalesce(sum(head), 0)::bigint, coalesce(sum(waiting), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
+    coalesce(sum(asked), 0)::bigint
+    FROM fleet_part JOIN lease ON scope = $1 AND lease.part = fleet_part.part WHERE crawl = $1"""
 SEGMENTS = "SELECT number, key, size FROM fleet_segment WHERE crawl = $1 AND part = $2 AND number > $3 ORDER BY number"
+UNNAMED = f"""SELECT found.key FROM unnest($5::bigint[], $6::text[]) AS found (number, key) WHERE EXISTS ({HELD})
+    AND NOT EXISTS (SELECT 1 FROM fleet_segment AS ours
+        WHERE crawl = $1 AND part = $2 AND ours.number = found.number AND ours.key = found.key)
+    AND NOT EXISTS (SELECT 1 FROM fleet_part AS ours WHERE crawl = $1 AND part = $2 AND ours.key = found.key)"""  # noqa: S608 - ours
 BEAT = """INSERT INTO fleet_worker (crawl, name, machine, release, parts, seen, report, weight, late)
     SELECT scope, $2, $3, $4, $5, clock_timestamp(), $6, $7, $8 FROM fleet_crawl WHERE scope = $1
     ON CONFLICT (crawl, name) DO UPDATE SET parts = excluded.parts, seen = excluded.seen, report = excluded.report,
@@ -117,16 +142,19 @@ FIGURES = """UPDATE fleet_part SET fetched = said.fetched, waiting = said.waitin
     FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) AS said (part, fetched, waiting, asked)
     WHERE crawl = $1 AND fleet_part.part = said.part
     AND (fleet_part.fetched, fleet_part.waiting, fleet_part.asked) <> (said.fetched, said.waiting, said.asked)"""
-BEATEN = """WITH working AS (
-        SELECT name, parts, weight, late, sum(weight) OVER () AS weights FROM fleet_worker
-        WHERE crawl = $1 AND NOT draining AND abs(extract(epoch FROM clock_timestamp() - seen)) < $2)
-    SELECT count(*), coalesce(bool_or(parts < $3::bigint * weight / weights), false),
-    (SELECT done FROM fleet_crawl WHERE scope = $1),
-    (SELECT coalesce(sum(fetched), 0)::bigint FROM fleet_part WHERE crawl = $1),
-    extract(epoch FROM clock_timestamp())::float8,
-    (SELECT coalesce(sum(asked), 0)::bigint FROM fleet_part WHERE crawl = $1),
-    coalesce(max(weights), 100), coalesce(avg(late) FILTER (WHERE name <> $4), 0)::float8
-    FROM working"""
+# The last: whether one of them has gone for good.
+BEATEN = """WITH worker AS (
+        SELECT name, parts, weight, late, seen,
+            NOT draining AND abs(extract(epoch FROM clock_timestamp() - seen)) < $2 AS counts
+        FROM fleet_worker WHERE crawl = $1),
+    working AS (SELECT name, parts, weight, late, sum(weight) OVER () AS weights FROM worker WHERE counts)
+    SELECT live, lacking, (SELECT done FROM fleet_crawl WHERE scope = $1),
+    coalesce(fetched, 0)::bigint, extract(epoch FROM clock_timestamp())::float8, coalesce(asked, 0)::bigint,
+    weights, late, (SELECT coalesce(min(seen) < clock_timestamp() - $3 * interval '1 s', false) FROM worker)
+    FROM (SELECT count(*) AS live, coalesce(bool_or(parts < $4::bigint * weight / weights), false) AS lacking,
+            coalesce(max(weights), 100) AS weights, coalesce(avg(late) FILTER (WHERE name <> $5), 0)::float8 AS late
+        FROM working) AS workers,
+    (SELECT sum(fetched) AS fetched, sum(asked) AS asked FROM fleet_part WHERE crawl = $1) AS parts"""
 WORKERS = """SELECT name, machine, release, parts, extract(epoch FROM clock_timestamp() - seen)::float8, draining,
     report, weight, late FROM fleet_worker
     WHERE crawl = $1 AND seen > clock_timestamp() - $2 * interval '1 s' ORDER BY machine, name"""
@@ -148,6 +176,10 @@ class PostgresFleet(PostgresLeases):
         self.name = name
         self._worker = worker
         self._parts = 0  # of the crawl, on all servers
+        self._floors = InboxFloors(SystemClock.boot)
+        self._booked = 0  # stretches, since the last beat
+        self._swept = ""  # the last quota that was looked at
+        self._quotas_left = False  # whether there may be any
 
     # The crawl.
 
@@ -212,12 +244,23 @@ class PostgresFleet(PostgresLeases):
             mine = [each for each in figures if each.part in kept]
             if mine:
                 await db.execute(FIGURES, self.scope, *map(list, zip(*mine, strict=True)))
-            about = self.scope, self._seconds, self._parts, self.holder
-            workers, lacking, done, *sums = await db.fetchrow(BEATEN, *about)
-            await db.execute(GONE_WORKERS, self.scope, self._seconds * LATELY * 4)
+            gone = self._seconds * LATELY * 4
+            about = self.scope, self._seconds, gone, self._parts, self.holder
+            workers, lacking, done, *sums, any_gone = await db.fetchrow(BEATEN, *about)
+            if any_gone:
+                await db.execute(GONE_WORKERS, self.scope, gone)
+            await self._sweep_quotas(db)
         if draining is None or done is None:
             raise LeasesError(f"{self.place}: the crawl {self.name} was forgotten; nothing more is asked for it")
         return Beat(kept, max(1, workers), lacking, draining, done, *sums)
+
+    async def _sweep_quotas(self, db: Any) -> None:  # noqa: ANN401 - asyncpg has no types
+        """Have quotas go whose times are over, round and round: who has booked any, until none is left."""
+        if self._quotas_left:
+            most, self._booked = SWEPT + 2 * self._booked, 0
+            last = await db.fetchval(SWEEP, self.scope, self._swept, most, QUOTA_OVER)
+            self._quotas_left = bool(last or self._swept)
+            self._swept = last
 
     # What parts write.
 
@@ -239,8 +282,13 @@ class PostgresFleet(PostgresLeases):
             await db.execute(SEND, self.scope, [part for part, _ in to], [body for _, body in to])
 
     async def receive(self, parts: Sequence[int], taken: Sequence[int], most: int) -> list[InboxMessage]:
+        below = self._floors.below(parts)
         async with self._db() as db:
-            return [InboxMessage(*row) for row in await db.fetch(RECEIVE, self.scope, list(parts), list(taken), most)]
+            rows = await db.fetch(RECEIVE, self.scope, list(parts), list(taken), most, below)
+        found = [InboxMessage(*row) for row in rows]
+        if len(found) < most:  # else there may be more
+            self._floors.note(list(zip(parts, below, strict=True)), [each[:2] for each in found], taken)
+        return found
 
     async def state(self, part: int) -> PartState:
         async with self._db() as db:
@@ -253,13 +301,11 @@ class PostgresFleet(PostgresLeases):
         async with self._db() as db:
             return [LoggedCommit(*row) for row in await db.fetch(LOG, self.scope, part, after, most)]
 
-    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
+    async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
         async with self._db() as db:
             held = self.scope, lease.part, self.holder, lease.epoch
-            earlier = await db.fetchval(KEEP_SNAPSHOT, *held, number, token, key)
-        if earlier is None:
-            raise LeaseLostError(f"part {lease.part} of {self.name} is not ours any more (epoch {lease.epoch})")
-        return str(earlier)
+            if not await db.fetchval(KEEP_SNAPSHOT, *held, number, token, key):
+                raise LeaseLostError(f"part {lease.part} of {self.name} is not ours any more (epoch {lease.epoch})")
 
     async def keep_limiter(self, lease: Lease, saved: bytes | None, news: bytes) -> None:
         async with self._db() as db:
@@ -268,7 +314,8 @@ class PostgresFleet(PostgresLeases):
     async def say_idle(self, lease: Lease, figures: PartFigures, *, idle: bool) -> bool:
         async with self._db() as db:
             held = self.scope, lease.part, self.holder, lease.epoch, lease.head
-            return str(await db.execute(IDLE, *held, idle, *figures[1:])).endswith(" 1")
+            said = lease.head if idle else -1
+            return bool(await db.fetchval(IDLE, *held, idle, said, *figures[1:]))
 
     async def view(self) -> CrawlView:
         async with self._db() as db:
@@ -278,13 +325,20 @@ class PostgresFleet(PostgresLeases):
         async with self._db() as db:
             return [Segment(*row) for row in await db.fetch(SEGMENTS, self.scope, part, after)]
 
+    async def unnamed(self, lease: Lease, objects: Sequence[tuple[int, str]]) -> list[str]:
+        numbers, keys = [number for number, _ in objects], [key for _, key in objects]
+        async with self._db() as db:
+            return [key for (key,) in await db.fetch(UNNAMED, *self.token(lease), numbers, keys)]
+
     # Workers.
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
+        self._quotas_left, self._booked = True, self._booked + 1
         async with self._db() as db:
             return BookedTime(*await db.fetchrow(BOOK, self.scope, quota, seconds))
 
     async def hush(self, quota: str, until: float) -> None:
+        self._quotas_left, self._booked = True, self._booked + 1
         async with self._db() as db:
             await db.execute(HUSH, self.scope, quota, until)
 

@@ -3,17 +3,21 @@
 import asyncio
 import secrets
 import signal
+from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
+import pytest
 from command_line import QUICK, finish, run, running, site
 from measured_reports import idle_worker
 from prometheus_client.parser import text_string_to_metric_families
 from scripted_server import ScriptedServer
 from services.postgres import fresh_database
 
-from sanderling.cli.fleet.metrics import PREFIX, fleet_metrics
+from sanderling.cli.fleet.metrics import PREFIX, FleetWatch, fleet_metrics
+from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
 from sanderling.stores.fleet import CrawlView
+from sanderling.testing import LoopClock, run_virtual
 
 
 def test_what_is_not_known_of_the_crawl_is_absent() -> None:
@@ -25,6 +29,26 @@ def test_what_is_not_known_of_the_crawl_is_absent() -> None:
     assert (seen["crawl_busy_parts"], seen["crawl_waiting"], seen["crawl_kept"]) == ([3], [500], [700])
     assert (seen["crawl_parts"], seen["parts"], seen["workers"]) == ([64], [0], [1])
     assert (unseen["crawl_busy_parts"], unseen["crawl_waiting"], unseen["crawl_parts"]) == ([], [], [64])
+
+
+@pytest.mark.parametrize(("workers", "looks"), [(1, 101), (100, 101), (500, 21)])
+def test_all_workers_together_look_at_the_crawl_so_often_however_many_there_are(workers: int, looks: int) -> None:
+    class Looked(FleetStores):
+        looks = 0
+
+        async def view(self) -> CrawlView:
+            self.looks += 1
+            return CrawlView(1, 0, 0, 0, 0)
+
+    async def main() -> int:
+        fleet, worker = Looked([], DirectStoreCaller()), idle_worker()
+        worker.figures.workers = workers
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1_001):
+                await FleetWatch(fleet, worker, LoopClock()).run()
+        return fleet.looks
+
+    assert run_virtual(main()) == looks
 
 
 def test_a_worker_serves_them(postgres: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from sanderling.stores.fleet import CrawlView
 from sanderling.stores.leases import LeasesAwayError
 
 LOOK = 10.0  # seconds between two looks at the whole crawl: each worker reads all of its parts for that
+LOOKS = 10.0  # of all workers together, in a second
 PREFIX = "sanderling_fleet_"
 
 
@@ -31,7 +32,7 @@ class FleetWatch:
         while True:
             with suppress(LeasesAwayError):  # the worker says so
                 self._view = await self._fleet.view()
-            await self._clock.sleep(LOOK)
+            await self._clock.sleep(max(LOOK, self._worker.figures.workers / LOOKS))
 
     def metrics(self) -> Iterator[Metric]:
         """The metrics as they are now."""

@@ -24,6 +24,7 @@ from sanderling.pages import earlier as pages_ledger
 from sanderling.pages import fleet as pages_fleet
 from sanderling.pages.output import PAGES
 from sanderling.repos import fleet as repos_fleet
+from sanderling.repos import fleet_pull as repos_pull
 from sanderling.repos import parts as repos_parts
 from sanderling.stores.durable import FolderError, Lock, check_empty
 from sanderling.stores.fleet import FleetCrawl
@@ -50,7 +51,7 @@ async def _bring_pages(part: PulledPart) -> int:
 SYSTEMS = {
     "pages": PulledSystem(pages_ledger.LEDGER, create_ledger, _bring_pages, pages_fleet.finish_pulled),
     "repos": PulledSystem(
-        repos_parts.PROGRESS, repos_fleet.create_ledger, repos_fleet.bring_segments, repos_fleet.finish_pulled
+        repos_parts.PROGRESS, repos_fleet.create_ledger, repos_pull.bring_segments, repos_pull.finish_pulled
     ),
     "jobs": PulledSystem(FRONTIER, jobs_fleet.create_ledger, jobs_fleet.bring_records, jobs_fleet.finish_pulled),
 }
