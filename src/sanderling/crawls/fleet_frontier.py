@@ -11,7 +11,8 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawls.exchange import PartExchange
-from sanderling.crawls.fleet_log import PartLog, PendingParts
+from sanderling.crawls.fleet_cookies import FleetCookies
+from sanderling.crawls.fleet_log import PartLog, PendingParts, until_there
 from sanderling.crawls.fleet_mail import FleetOutbox
 from sanderling.crawls.fleet_open import OpenedRun, OpeningPart, PartOpener, SharedCrawl
 from sanderling.crawls.folder import LedgerFolder
@@ -127,7 +128,12 @@ class FrontierPartOpener(PartOpener, Generic[L, F, R]):
             ledger.share(logs[0])
 
         try:
-            return self.open_folder(part, ledger, share), logs[0]
+            number = part.held.lease.part
+            cookies = partial(self.shared.fleet.server_of(number).cookies, number)
+            kept = until_there(self.shared.fleet, part.held, cookies)
+            folder = self.open_folder(part, ledger, share)
+            folder.cookies = FleetCookies(kept, logs[0].cookies)
+            return folder, logs[0]
         except BaseException:
             ledger.close()
             raise

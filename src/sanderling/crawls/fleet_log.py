@@ -123,6 +123,7 @@ class PartLog:
         self._rows = rows
         self._pack = pack
         self._read = read
+        self.cookies: dict[bytes, bytes] = {}  # for the next commit, by key; empty ones are gone
         self.idle_at = -1  # the head at which the server knows that we are
         self.bytes = 0  # of commits since the last snapshot
         self.uncertain = 0  # commits of which it had to be asked whether they were made
@@ -136,9 +137,10 @@ class PartLog:
         """Keep it, and what it speaks of; what the head of the ledger is now. Raises LeaseLostError, ObjectError."""
         lease, token = self._held.lease, secrets.token_hex(TOKEN)
         segment, size = self._keep_rows(token)
-        commit = PartCommit(lease, token, body, segment, size, self._read())
+        commit = PartCommit(lease, token, body, segment, size, self._read(), tuple(self.cookies.items()))
         until_there(self._fleet, self._held, partial(self._commit, commit))
         self._held.lease = lease._replace(head=lease.head + 1)
+        self.cookies.clear()
         self.bytes += len(body)
         return SharedHead(lease.head + 1, token)
 

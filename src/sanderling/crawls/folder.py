@@ -9,6 +9,7 @@ import msgspec
 
 from sanderling.crawls.exchange import PartExchange
 from sanderling.crawls.kept import KeptReplies, KeptReply
+from sanderling.crawls.session import CookieStore, FolderCookies
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
@@ -54,6 +55,7 @@ class LedgerFolder(Generic[L]):
         self.ledger = ledger
         self._lock = lock
         self.others: PartExchange | None = None
+        self.cookies: CookieStore = FolderCookies(path)
         if ledger.meta.closed:
             ledger.note(closed=False, finished=False)
 

@@ -2,7 +2,8 @@
 
 Terms. *Log*: the transactions of a part's ledger since its last snapshot, in order; whoever takes the part over makes
 its own copy of the ledger from both. *Segment*: rows of a part in the object store; it counts once it is in a commit.
-*MailReader*: what other parts have found for a part, until a commit of that part says that it has it.
+*MailReader*: what other parts have found for a part, until a commit of that part says that it has it. *Cookies* of a
+part are in its commits, too: whoever has it next goes on with those that the last answers were asked with.
 
 Nothing here crosses parts in one transaction, so parts may lie on several servers.
 """
@@ -45,6 +46,7 @@ class PartCommit(NamedTuple):
     segment: str = ""  # the key of its rows in the object store, if it has any
     size: int = 0  # bytes of them
     read: Sequence[int] = ()  # messages of the inbox that it has
+    cookies: Sequence[tuple[bytes, bytes]] = ()  # by key, those that are new or changed; empty ones are gone
 
 
 class LoggedCommit(NamedTuple):
@@ -171,6 +173,9 @@ class FleetStore(Leases, Protocol):
 
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         """The commits behind one, in order."""
+
+    async def cookies(self, part: int) -> list[bytes]:
+        """The cookies that a part has by its commits."""
 
     async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
         """The log up to a commit is in the object `key`; the key of the snapshot before. Raises LeaseLostError."""

@@ -35,6 +35,7 @@ class _Part:
     snapshot: int = 0
     token: str = ""
     key: str = ""
+    cookies: dict[bytes, bytes] = field(default_factory=dict)
     limiter: bytes = b""
     news: bytes = b""
 
@@ -191,6 +192,8 @@ class MemoryFleet(MemoryLeases):
             part.segments.append(Segment(number, commit.segment, commit.size))
         for each in commit.read:
             part.inbox.pop(each, None)
+        part.cookies |= dict(commit.cookies)
+        part.cookies = {key: body for key, body in part.cookies.items() if body}
 
     async def is_committed(self, commit: PartCommit) -> bool:
         part = self._parts().get(commit.lease.part, _Part())
@@ -214,6 +217,9 @@ class MemoryFleet(MemoryLeases):
 
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         return [each for each in self._parts().get(part, _Part()).log if each.number > after][:most]
+
+    async def cookies(self, part: int) -> list[bytes]:
+        return list(self._parts().get(part, _Part()).cookies.values())
 
     async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
         part = self._parts().get(lease.part, _Part())

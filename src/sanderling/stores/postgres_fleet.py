@@ -45,6 +45,9 @@ TABLES = {
     "fleet_inbox": """CREATE TABLE fleet_inbox (
         crawl text NOT NULL, part integer NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, body bytea NOT NULL,
         PRIMARY KEY (crawl, part, id))""",
+    "fleet_cookie": """CREATE TABLE fleet_cookie (
+        crawl text NOT NULL, part integer NOT NULL, key bytea NOT NULL, body bytea NOT NULL,
+        PRIMARY KEY (crawl, part, key))""",
     "fleet_quota": """CREATE TABLE fleet_quota (
         crawl text NOT NULL, quota text NOT NULL, free float8 NOT NULL DEFAULT 0, quiet float8 NOT NULL DEFAULT 0,
         PRIMARY KEY (crawl, quota)) WITH (fillfactor = 50)""",
@@ -65,16 +68,25 @@ BOOK = """INSERT INTO fleet_quota AS ours (crawl, quota, free)
     RETURNING free - $3, quiet"""
 HUSH = """INSERT INTO fleet_quota AS ours (crawl, quota, quiet) VALUES ($1, $2, $3)
     ON CONFLICT (crawl, quota) DO UPDATE SET quiet = greatest(ours.quiet, excluded.quiet)"""
-OF_CRAWL = ("fleet_part", "fleet_log", "fleet_segment", "fleet_inbox", "fleet_worker", "fleet_quota")
+OF_CRAWL = ("fleet_part", "fleet_log", "fleet_segment", "fleet_inbox", "fleet_worker", "fleet_quota", "fleet_cookie")
 
-COMMIT = """WITH fence AS (
+_FENCED = """WITH fence AS (
         UPDATE lease SET head = head + 1
         WHERE scope = $1 AND part = $2 AND holder = $3 AND epoch = $4 AND head = $5 RETURNING part),
     logged AS (INSERT INTO fleet_log SELECT $1, part, $5 + 1, $6, $7 FROM fence),
     kept AS (INSERT INTO fleet_segment SELECT $1, part, $5 + 1, $8, $9 FROM fence WHERE $8 <> ''),
     had AS (DELETE FROM fleet_inbox
-        WHERE crawl = $1 AND part = $2 AND id = ANY($10::bigint[]) AND EXISTS (SELECT 1 FROM fence))
-    SELECT count(*) FROM fence"""
+        WHERE crawl = $1 AND part = $2 AND id = ANY($10::bigint[]) AND EXISTS (SELECT 1 FROM fence))"""
+COMMIT = f"{_FENCED} SELECT count(*) FROM fence"
+COMMIT_COOKIES = f"""{_FENCED},
+    jar AS (INSERT INTO fleet_cookie SELECT $1, part, key, body
+        FROM fence, unnest($11::bytea[], $12::bytea[]) AS said (key, body) WHERE body <> ''
+        ON CONFLICT (crawl, part, key) DO UPDATE SET body = excluded.body),
+    gone AS (DELETE FROM fleet_cookie USING unnest($11::bytea[], $12::bytea[]) AS said (key, body)
+        WHERE crawl = $1 AND part = $2 AND fleet_cookie.key = said.key AND said.body = ''
+        AND EXISTS (SELECT 1 FROM fence))
+    SELECT count(*) FROM fence"""  # noqa: S608 - ours
+COOKIES = "SELECT body FROM fleet_cookie WHERE crawl = $1 AND part = $2 ORDER BY key"
 COMMITTED = "SELECT count(*) FROM fleet_log WHERE crawl = $1 AND part = $2 AND number = $3 AND token = $4"
 SEND = """INSERT INTO fleet_inbox (crawl, part, body)
     SELECT $1, part, body FROM unnest($2::int[], $3::bytea[]) AS sent (part, body)"""
@@ -210,7 +222,8 @@ class PostgresFleet(PostgresLeases):
         given = (commit.token, commit.body, commit.segment, commit.size, list(commit.read))
         async with self._db() as db:
             held = self.scope, lease.part, self.holder, lease.epoch, lease.head
-            if not await db.fetchval(COMMIT, *held, *given):
+            jar = map(list, zip(*commit.cookies, strict=True))
+            if not await db.fetchval(COMMIT_COOKIES if commit.cookies else COMMIT, *held, *given, *jar):
                 raise LeaseLostError(f"part {lease.part} of {self.name} is not ours any more (epoch {lease.epoch})")
 
     async def is_committed(self, commit: PartCommit) -> bool:
@@ -236,6 +249,10 @@ class PostgresFleet(PostgresLeases):
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         async with self._db() as db:
             return [LoggedCommit(*row) for row in await db.fetch(LOG, self.scope, part, after, most)]
+
+    async def cookies(self, part: int) -> list[bytes]:
+        async with self._db() as db:
+            return [body for (body,) in await db.fetch(COOKIES, self.scope, part)]
 
     async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> str:
         async with self._db() as db:
