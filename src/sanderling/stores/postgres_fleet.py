@@ -77,7 +77,7 @@ _FENCED = """WITH fence AS (
     kept AS (INSERT INTO fleet_segment SELECT $1, part, $5 + 1, $8, $9 FROM fence WHERE $8 <> ''),
     had AS (DELETE FROM fleet_inbox
         WHERE crawl = $1 AND part = $2 AND id = ANY($10::bigint[]) AND EXISTS (SELECT 1 FROM fence))"""
-COMMIT = f"{_FENCED} SELECT count(*) FROM fence"
+COMMIT = f"{_FENCED} SELECT count(*) FROM fence"  # noqa: S608 - ours
 COMMIT_COOKIES = f"""{_FENCED},
     jar AS (INSERT INTO fleet_cookie SELECT $1, part, key, body
         FROM fence, unnest($11::bytea[], $12::bytea[]) AS said (key, body) WHERE body <> ''

@@ -29,8 +29,6 @@ HELD = 1 / 3
 
 def run_worker_of(command: JobCommand) -> None:
     """Work on the job of a fleet until nothing is left of it; exit with the code that says how it went."""
-    if command.flags.keep == "warc":
-        raise CommandError("--keep warc is not for a fleet: expected html, or nothing", code=2)
     if command.asking.from_ is not None:
         raise CommandError("--from reads what this machine has, and asks nobody; expected it without --fleet", code=2)
     if command.flags.retry:
