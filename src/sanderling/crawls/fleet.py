@@ -152,6 +152,14 @@ class FleetStores:
         for server in self.servers:
             await self.call(server.end(done=done))
 
+    async def retry(self, number: int) -> None:
+        """Have what failed asked for again by whoever opens a part from now on, for this time the `number`.
+
+        The first server last: what it says, the others know.
+        """
+        for server in reversed(self.servers):
+            await self.call(server.retry(number))
+
     async def holders(self) -> list[PartHolder]:
         """Who has which part, by part."""
         return sorted([each for server in self.servers for each in await self.call(server.holders())])

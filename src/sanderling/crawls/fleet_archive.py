@@ -13,11 +13,11 @@ from sanderling.crawls.archive import SEGMENT, ArchiveMark, PageArchive
 class SharedArchive(PageArchive):
     """The captures of a part while one worker has it. `number` says which commit comes next."""
 
-    def __init__(self, number: Callable[[], int], *, segment: int = SEGMENT) -> None:  # no folder, so nothing is open
+    def __init__(self, number: Callable[[], int]) -> None:  # no folder, so nothing is open
         self._number = number
         self._prefix = "pages-0001"  # a fleet's crawl is the first of its folder
         self._indexes = []
-        self._segment = segment
+        self._segment = SEGMENT
         self._seen = {}
         self._handle = None
         self._waiting = []

@@ -26,6 +26,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import End
 from sanderling.stores.frontier_shared import SharedFrontier
 
 if sys.version_info >= (3, 14):
@@ -133,7 +134,15 @@ class FrontierPartOpener(PartOpener, Generic[L, F, R]):
             kept = until_there(self.shared.fleet, part.held, cookies)
             folder = self.open_folder(part, ledger, share)
             folder.cookies = FleetCookies(kept, logs[0].cookies)
+            self._retry(ledger)
             return folder, logs[0]
         except BaseException:
             ledger.close()
             raise
+
+    def _retry(self, ledger: L) -> None:
+        """Have what failed wait again, if somebody wants that and no owner of the part has done it."""
+        ledger.wall, wanted = self.clock.wall, self.shared.crawl.retries
+        if ledger.meta.retried < wanted:
+            ledger.reopen(End.FAILED)
+            ledger.note(retried=wanted)

@@ -34,6 +34,7 @@ class FleetCrawl(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     servers: int = 1
     done: bool = False  # nothing is left that anybody asks for
+    retries: int = 0  # how often what had failed was to be asked for again
     format: int = FORMAT
 
 
@@ -194,6 +195,12 @@ class FleetStore(Leases, Protocol):
 
     async def end(self, *, done: bool) -> None:
         """Nothing is left; or somebody goes on with what was set aside."""
+
+    async def retry(self, number: int) -> None:
+        """Have what failed asked for again, for this time the `number`, by whoever opens a part from now on.
+
+        If that was said before, nothing changes.
+        """
 
     async def segments(self, part: int, after: int) -> list[Segment]:
         """The segments of a part behind a commit, in order."""

@@ -119,6 +119,12 @@ class MemoryFleet(MemoryLeases):
             for part in found.parts.values():
                 part.idle = part.idle if done else -1
 
+    async def retry(self, number: int) -> None:
+        found = self._found()
+        if found is not None and found.crawl.retries < number:
+            found.crawl = msgspec.structs.replace(found.crawl, retries=number)
+            await self.end(done=False)
+
     async def forget(self) -> None:
         if self._found():
             del self._memory.crawls[self.name]

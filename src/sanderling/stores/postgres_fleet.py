@@ -111,6 +111,7 @@ KEEP_LIMITER = f"""UPDATE fleet_part SET limiter = coalesce($5, limiter),
 IDLE = f"""UPDATE fleet_part SET idle = CASE WHEN $6 THEN $5 ELSE -1 END, fetched = $7, waiting = $8, asked = $9
     WHERE crawl = $1 AND part = $2 AND EXISTS ({HELD} AND head = $5)
     AND NOT ($6 AND EXISTS (SELECT 1 FROM fleet_inbox WHERE crawl = $1 AND part = $2))"""  # noqa: S608 - ours
+BUSY = "UPDATE fleet_part SET idle = -1 WHERE crawl = $1"
 VIEW = """SELECT (SELECT count(*) FROM fleet_part JOIN lease ON scope = crawl AND lease.part = fleet_part.part
         WHERE crawl = $1 AND idle <> head),
     (SELECT count(*) FROM (SELECT 1 FROM fleet_inbox WHERE crawl = $1 LIMIT 1) AS one),
@@ -190,7 +191,16 @@ class PostgresFleet(PostgresLeases):
         async with self._db() as db, db.transaction():
             await db.execute("UPDATE fleet_crawl SET done = $2 WHERE scope = $1", self.scope, done)
             if not done:
-                await db.execute("UPDATE fleet_part SET idle = -1 WHERE crawl = $1", self.scope)
+                await db.execute(BUSY, self.scope)
+
+    async def retry(self, number: int) -> None:
+        async with self._db() as db, db.transaction():
+            said = await db.fetchval("SELECT said FROM fleet_crawl WHERE scope = $1 FOR UPDATE", self.scope)
+            if said is None or (crawl := msgspec.json.decode(said, type=FleetCrawl)).retries >= number:
+                return
+            said = msgspec.json.encode(msgspec.structs.replace(crawl, retries=number)).decode()
+            await db.execute("UPDATE fleet_crawl SET said = $2, done = false WHERE scope = $1", self.scope, said)
+            await db.execute(BUSY, self.scope)
 
     async def forget(self) -> None:
         async with self._db() as db, db.transaction():

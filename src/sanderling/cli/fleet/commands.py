@@ -1,4 +1,4 @@
-"""`sanderling fleet status`, `drain` and `forget`."""
+"""`sanderling fleet status`, `drain`, `retry` and `forget`."""
 
 import asyncio
 from collections import Counter
@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, fleet_flags, open_fleet, open_place, prefix_of
+from sanderling.cli.fleet.worker import retry_failed
 from sanderling.crawls.fleet import FleetStores
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.words import count
@@ -44,6 +45,22 @@ def drain(
         see = again("fleet status", name, *fleet_flags(fleet))
         raise CommandError(f"the crawl {name} has no worker {worker}; see: {see}", code=2)
     print(f"{count(told, 'worker')} told to end; each gives its parts to the others first")
+
+
+def retry(name: CrawlName, *, fleet: Servers = ()) -> None:
+    """Have what failed asked for again."""
+
+    async def tell() -> str:
+        async with open_fleet(fleet, name) as servers:
+            crawl = await find_crawl(servers, name)
+            if crawl.system == "repos":
+                raise CommandError(f"the crawl {name} is one of repos; expected one of pages, or of a job", code=2)
+            retried, said = await retry_failed(servers, crawl)
+        if retried == crawl:
+            raise CommandError(said.replace("--retry", "fleet retry"), code=2)
+        return said
+
+    print(asyncio.run(tell()), "Run the command that began it, on as many machines as you like.")
 
 
 def forget(

@@ -73,6 +73,7 @@ class FleetSystem(Generic[R]):
 
     name = ""
     known: tuple[type[Exception], ...] = ()  # errors that its run may end with, beside those of a fleet
+    retry = False  # ask again for what failed, too
 
     def __init__(self, out: Path, sharing: FleetFlags, options: Options, onward: str) -> None:
         """`onward` is the command that goes on with it."""
@@ -204,6 +205,9 @@ async def _work(
     async with AsyncExitStack() as stack:
         fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, who_we_are()))
         crawl = await _begin(system, fleet, name, clock)
+        if system.retry and not started:
+            crawl, said = await retry_failed(fleet, crawl)
+            screen.note(said)
         place = await stack.enter_async_context(open_place(sharing.objects or "", prefix_of(crawl)))
         stack.callback(slices_in_force.reset, slices_in_force.set(FleetSlices(fleet, clock, crawl.seconds)))
         opened = await system.open(SharedCrawl(fleet, crawl, place), clock, stack)
@@ -276,6 +280,15 @@ async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: F
     if found.done and (await fleet.view()).waiting:
         await fleet.end(done=False)
     return found
+
+
+async def retry_failed(fleet: FleetStores, crawl: FleetCrawl) -> tuple[FleetCrawl, str]:
+    """Have what failed asked for again, unless machines work on the crawl; the crawl from now on, and words for it."""
+    if not crawl.done and any(each.holder and each.seconds > 0 for each in await fleet.holders()):
+        return crawl, "Others work on it: what fails is asked for again with --retry once the crawl is done."
+    await fleet.retry(crawl.retries + 1)
+    crawl = msgspec.structs.replace(crawl, retries=crawl.retries + 1, done=False)
+    return crawl, "What failed is asked for again."
 
 
 def _check_same(system: FleetSystem[R], found: FleetCrawl, objects: str) -> None:
