@@ -1,5 +1,6 @@
 """Cookies of a crawl that machines share: whoever has a part next goes on with those that its commits have."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -30,7 +31,7 @@ class Visited(Web):
         if task.url.endswith("/robots.txt") or "sid=" in dict(task.headers).get("Cookie", ""):
             return found
         self.strangers.append((task.url.split("/")[2], task.url))
-        return Reply(found.status, (*found.headers, ("Set-Cookie", "sid=1")), found.body, found.url, found.elapsed)
+        return replace(found, headers=(*found.headers, ("Set-Cookie", "sid=1")))
 
 
 class SessionWorld(FleetWorld):

@@ -149,7 +149,7 @@ def test_a_larger_bound_of_pages_goes_on(shared: Shared) -> None:
             first = await here(*shared.crawl("one", *words, "--max-pages", "10"))
             second = await here(*shared.crawl("one", "--resume"))
             await shared.pull()
-            return first, second, sum(len(host.ends()) for host in server.world.hosts[:3])
+            return first, second, sum(len([*host.ends()]) for host in server.world.hosts[:3])
 
     first, second, known = run(main)
 
