@@ -134,15 +134,17 @@ class FrontierPartOpener(PartOpener, Generic[L, F, R]):
             kept = until_there(self.shared.fleet, part.held, cookies)
             folder = self.open_folder(part, ledger, share)
             folder.cookies = FleetCookies(kept, logs[0].cookies)
-            self._retry(ledger)
+            self._reopen(ledger)
             return folder, logs[0]
         except BaseException:
             ledger.close()
             raise
 
-    def _retry(self, ledger: L) -> None:
-        """Have what failed wait again, if somebody wants that and no owner of the part has done it."""
+    def _reopen(self, ledger: L) -> None:
+        """Have wait again what a limit cut off, which may be another now; what failed, if somebody wants that once."""
         ledger.wall, wanted = self.clock.wall, self.shared.crawl.retries
+        if ledger.counts()[End.LEFT]:
+            ledger.reopen(End.LEFT)
         if ledger.meta.retried < wanted:
             ledger.reopen(End.FAILED)
             ledger.note(retried=wanted)
