@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 import pytest
 from fleet_faults import Faults
-from fleet_world import FleetWorld
+from fleet_world import HOSTS, FleetWorld
 from frontier_urls import fresh
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +15,8 @@ from small_web import Web
 
 from sanderling.crawls.fleet_cookies import FleetCookies
 from sanderling.fetch.cookies import Cookie
+from sanderling.stores.fleet import PartCommit
+from sanderling.stores.fleet_memory import MemoryFleet
 from sanderling.task import Reply, Task
 from sanderling.testing import run_virtual
 
@@ -59,6 +61,27 @@ def test_a_host_sees_one_session_whoever_asks(seed: int) -> None:
     first = dict(reversed(strangers))
     assert [each for each in strangers if first[each[0]] != each[1]] == []
     assert acquired > 8 + 4  # parts that changed hands
+
+
+def test_commits_have_what_has_changed_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[bytes] = []
+    commit = MemoryFleet.commit
+
+    async def counted(server: MemoryFleet, made: PartCommit) -> None:
+        sent.extend(key for key, _ in made.cookies)
+        await commit(server, made)
+
+    monkeypatch.setattr(MemoryFleet, "commit", counted)
+
+    async def main(folder: Path) -> None:
+        async with SessionWorld(folder, Random(1)).running() as world:
+            await world.join()
+            await world.until_done(3600)
+
+    with fresh() as folder:
+        run_virtual(main(folder))
+
+    assert len(sent) == len(set(sent)) == HOSTS + 1
 
 
 COOKIES = st.builds(

@@ -113,3 +113,12 @@ def test_what_was_not_committed_is_in_no_file_and_nothing_refers_to_it() -> None
     names = [each.warc_file.rpartition("-")[2] for each in places if each.warc_file]
     assert names == ["00002.warc.gz", "00002.warc.gz", "00004.warc.gz", "00004.warc.gz"]
     assert [each.warc_type for each in places] == ["response", "revisit", "response", "revisit"]
+
+
+def test_files_are_in_the_order_of_their_commits(tmp_path: Path) -> None:
+    names = [f"pages-0001-2026{number}-{number:05}.warc.gz" for number in (7, 99_999, 100_000)]
+    (tmp_path / "warc").mkdir()
+    for name in reversed(names):
+        (tmp_path / "warc" / name).touch()
+
+    assert [path.name for path in segments(tmp_path, "pages-0001")] == names
