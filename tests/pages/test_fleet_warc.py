@@ -122,3 +122,16 @@ def test_files_are_in_the_order_of_their_commits(tmp_path: Path) -> None:
         (tmp_path / "warc" / name).touch()
 
     assert [path.name for path in segments(tmp_path, "pages-0001")] == names
+
+
+@pytest.mark.parametrize(("held", "kind"), [(2, "revisit"), (1, "response")])
+def test_as_many_payloads_are_known_as_may_be_held(held: int, kind: str) -> None:
+    pending = PendingRows(0, archive := SharedArchive(lambda: 1))
+    archive.hold(held)
+
+    pending.archive_and_append(
+        [keep_reply(Reply(200, (), each, START, 0.1), "warc", 0.0) for each in (b"a", b"b", b"a")]
+    )
+
+    rows = [msgspec.json.decode(line, type=ArchivedRow) for line in pending.take().rows.splitlines()]
+    assert [each.warc_type for each in rows] == ["response", "response", kind]

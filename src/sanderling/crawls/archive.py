@@ -97,6 +97,8 @@ decode_row = msgspec.json.Decoder(ArchivedRow).decode
 class PageArchive:
     """The segments of one crawl of a folder. One caller at a time."""
 
+    _most_seen = SEEN
+
     def __init__(self, folder: Path, crawl: int, rows: Path, length: int, *, segment: int = SEGMENT) -> None:
         """Open what the first `length` bytes of the rows vouch for. Raises FolderError if some of it is not there."""
         self._folder = folder / FOLDER
@@ -179,7 +181,12 @@ class PageArchive:
 
     def _remember(self, capture: EarlierCapture) -> None:
         self._seen[capture.digest] = capture
-        if len(self._seen) > SEEN:
+        self.hold(self._most_seen)
+
+    def hold(self, payloads: int) -> None:
+        """Know of so many payloads at most that they were kept."""
+        self._most_seen = payloads
+        while len(self._seen) > payloads:
             del self._seen[next(iter(self._seen))]
 
     def earlier(self, url: str) -> EarlierCapture | None:

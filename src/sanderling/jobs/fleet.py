@@ -100,7 +100,7 @@ class SharedKept(KeptReplies):
     def __init__(self, pending: PendingRows) -> None:  # no file: so not that of the other answers
         self.pending = pending
         self.length = pending.length
-        self._archive = pending.archive
+        self.archive = pending.archive
 
     def write(self, kept: Sequence[KeptReply]) -> int:
         """Have answers kept with the next commit; where their lines end."""

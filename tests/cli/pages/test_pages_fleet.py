@@ -143,17 +143,33 @@ def test_what_failed_is_asked_again_once_when_somebody_wants_that(shared: Shared
 
 
 def test_a_larger_bound_of_pages_goes_on(shared: Shared) -> None:
-    async def main() -> tuple[Done, Done, int]:
+    async def main() -> tuple[list[Done], int]:
         async with site() as server:
             words = [server.url(host.name) for host in server.world.hosts[:3]]
-            first = await here(*shared.crawl("one", *words, "--max-pages", "10"))
-            second = await here(*shared.crawl("one", "--resume"))
+            done = [await here(*shared.crawl("one", *words, "--max-pages", "10"))]
+            done.append(await here(*shared.crawl("one", "--resume")))
             await shared.pull()
-            return first, second, sum(len([*host.ends()]) for host in server.world.hosts[:3])
+            return done, sum(len([*host.ends()]) for host in server.world.hosts[:3])
 
-    first, second, known = run(main)
+    assert_went_on(shared, *run(main))
 
-    assert (first.code, second.code) == (0, 0), (first, second)
-    assert json.loads(first.out)["pages"] < known / 2
-    ends = sum(len(rows(part)) + len(rows(part, "failed.jsonl")) for part in folders_of(shared.pulled))
-    assert ends == known
+
+def test_a_larger_bound_of_hosts_goes_on_with_a_retry(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> tuple[list[Done], int]:
+        async with site() as server:
+            words = [server.url(host.name) for host in server.world.hosts[:3]]
+            monkeypatch.setenv("SANDERLING_PAGES_MAX_PER_HOST", "3")
+            done = [await here(*shared.crawl("one", *words))]
+            monkeypatch.delenv("SANDERLING_PAGES_MAX_PER_HOST")
+            done.append(await here(*shared.of("retry")))
+            done.append(await here(*shared.crawl("one", "--resume")))
+            await shared.pull()
+            return done, sum(len([*host.ends()]) for host in server.world.hosts[:3])
+
+    assert_went_on(shared, *run(main))
+
+
+def assert_went_on(shared: Shared, done: list[Done], known: int) -> None:
+    assert {each.code for each in done} == {0}, done
+    assert json.loads(done[0].out)["pages"] < known / 2
+    assert sum(len(rows(part)) + len(rows(part, "failed.jsonl")) for part in folders_of(shared.pulled)) == known
