@@ -20,10 +20,11 @@ GONE = [f"http://h{number}.example/gone" for number in range(HOSTS)]
 
 
 class BrokenWorld(FleetWorld):
-    """Machines, and a page with broken links to all hosts."""
+    """Machines, and a page with broken links to all hosts; to read its own host takes a minute."""
 
     def make_web(self) -> Web:
-        return web(**{START: page(*GONE)})
+        chain = {f"{START}{number}": page(f"/{number + 1}") for number in range(30)}
+        return web(**{START: page(*GONE, "/0"), **chain})
 
     def asked_for(self) -> Counter[str]:
         return Counter(each.url for each in self.asked if each.url in GONE)
@@ -34,6 +35,22 @@ class BrokenWorld(FleetWorld):
         for each in servers:
             await each.find("shore")
         return FleetStores(servers, DirectStoreCaller())
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_machines_that_work_ask_again_for_what_has_failed_so_far(servers: int) -> None:
+    async def main(folder: Path) -> None:
+        async with BrokenWorld(folder, Random(3), servers).running() as world:
+            await three(world)
+            await asyncio.sleep(20)
+            assert world.asked_for() == Counter(GONE)
+            await (await world.stores()).retry(1)
+            await world.until_done(600)
+            assert world.asked_for() == Counter(GONE * 2)
+            assert world.two_senders() == []
+
+    with fresh() as folder:
+        run_virtual(main(folder))
 
 
 @pytest.mark.parametrize(("seed", "servers"), [(0, 1), (1, 2), (2, 1)])

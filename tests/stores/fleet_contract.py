@@ -109,6 +109,7 @@ class FleetContract:
         await server.end(done=True)
         await server.retry(1)
         assert await server.find(NAME) == msgspec.structs.replace(CRAWL, retries=1)
+        assert (await server.beat([lease], [], "", 1)).retries == 1
         assert (await server.view()).busy == PARTS
 
         await server.say_idle(lease, figures(0), idle=True)

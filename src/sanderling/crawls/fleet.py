@@ -153,9 +153,9 @@ class FleetStores:
             await self.call(server.end(done=done))
 
     async def retry(self, number: int) -> None:
-        """Have what failed asked for again by whoever opens a part from now on, for this time the `number`.
+        """Have what failed asked for again, for this time the `number`.
 
-        The first server last: what it says, the others know.
+        The first server last: workers hear of it from that.
         """
         for server in reversed(self.servers):
             await self.call(server.retry(number))

@@ -142,7 +142,7 @@ class FrontierPartOpener(PartOpener, Generic[L, F, R]):
 
     def _reopen(self, ledger: L) -> None:
         """Have wait again what a limit cut off, which may be another now; what failed, if somebody wants that once."""
-        ledger.wall, wanted = self.clock.wall, self.shared.crawl.retries
+        ledger.wall, wanted = self.clock.wall, self.worker.figures.retries
         if ledger.counts()[End.LEFT]:
             ledger.reopen(End.LEFT)
         if ledger.meta.retried < wanted:

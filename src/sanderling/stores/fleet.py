@@ -117,6 +117,7 @@ class Beat(NamedTuple):
     fetched: int  # by all parts together
     wall: float  # the server's time, in seconds since 1970
     asked: int = 0  # by all parts together
+    retries: int = 0  # how often what had failed was to be asked for again
 
 
 class CrawlView(NamedTuple):
@@ -197,9 +198,9 @@ class FleetStore(Leases, Protocol):
         """Nothing is left; or somebody goes on with what was set aside."""
 
     async def retry(self, number: int) -> None:
-        """Have what failed asked for again, for this time the `number`, by whoever opens a part from now on.
+        """Have what failed asked for again, for this time the `number`; if that was said before, nothing changes.
 
-        If that was said before, nothing changes.
+        Whoever has a part hears it with the next beat.
         """
 
     async def segments(self, part: int, after: int) -> list[Segment]:

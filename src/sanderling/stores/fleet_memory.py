@@ -150,7 +150,8 @@ class MemoryFleet(MemoryLeases):
         fewest = min((each.parts for each in others), default=0)
         fetched = sum(each.fetched for each in found.parts.values())
         asked = sum(each.asked for each in found.parts.values())
-        return Beat(kept, max(1, len(others)), fewest, draining, found.crawl.done, fetched, now, asked)
+        crawl = found.crawl
+        return Beat(kept, max(1, len(others)), fewest, draining, crawl.done, fetched, now, asked, crawl.retries)
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
         free, quiet = self._quotas().get(quota, BookedTime(0.0, 0.0))

@@ -131,7 +131,8 @@ FIGURES = """UPDATE fleet_part SET fetched = said.fetched, waiting = said.waitin
 BEATEN = """SELECT count(*), coalesce(min(parts), 0), (SELECT done FROM fleet_crawl WHERE scope = $1),
     (SELECT coalesce(sum(fetched), 0)::bigint FROM fleet_part WHERE crawl = $1),
     extract(epoch FROM clock_timestamp())::float8,
-    (SELECT coalesce(sum(asked), 0)::bigint FROM fleet_part WHERE crawl = $1)
+    (SELECT coalesce(sum(asked), 0)::bigint FROM fleet_part WHERE crawl = $1),
+    (SELECT coalesce((said::json->>'retries')::int, 0) FROM fleet_crawl WHERE scope = $1)
     FROM fleet_worker WHERE crawl = $1 AND NOT draining
     AND abs(extract(epoch FROM clock_timestamp() - seen)) < $2"""
 WORKERS = """SELECT name, machine, release, parts, extract(epoch FROM clock_timestamp() - seen)::float8, draining,
@@ -219,11 +220,11 @@ class PostgresFleet(PostgresLeases):
             mine = [each for each in figures if each.part in kept]
             if mine:
                 await db.execute(FIGURES, self.scope, *map(list, zip(*mine, strict=True)))
-            workers, fewest, done, *sums = await db.fetchrow(BEATEN, self.scope, self._seconds)
+            workers, fewest, done, *rest = await db.fetchrow(BEATEN, self.scope, self._seconds)
             await db.execute(GONE_WORKERS, self.scope, self._seconds * LATELY * 4)
         if draining is None or done is None:
             raise LeasesError(f"{self.place}: the crawl {self.name} was forgotten; nothing more is asked for it")
-        return Beat(kept, max(1, workers), fewest, draining, done, *sums)
+        return Beat(kept, max(1, workers), fewest, draining, done, *rest)
 
     # What parts write.
 

@@ -122,7 +122,11 @@ def test_what_failed_is_asked_again_once_when_somebody_wants_that(shared: Shared
     async def main() -> tuple[list[Done], list[int]]:
         async with site() as server:
             words = [server.url(host.name) for host in server.world.hosts[:2]]
-            done, counts = [await here(*shared.crawl("one", *words))], [asked(server)]
+            first = await start(*shared.crawl("one", *words))
+            await until(lambda: asked(server) > 3)
+            early = await here(*shared.of("retry"))
+            assert (early.code, "by those who work on it" in early.out) == (0, True), early
+            done, counts = [await finish(first)], [asked(server)]
             done.append(await here(*shared.crawl("one", *words)))
             counts.append(asked(server))
             done.append(await here(*shared.of("retry")))

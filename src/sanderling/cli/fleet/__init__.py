@@ -24,8 +24,8 @@ app.command(
 app.command(
     "sanderling.cli.fleet.commands:retry",
     name="retry",
-    help="Have what failed in a crawl of pages, or in a job, asked for again by whoever works on it next.\n\n"
-    "Exit code 0; 2 if there is no such crawl, or somebody works on it.",
+    help="Have what failed in a crawl of pages, or in a job, asked for again: by those who work on it, or will.\n\n"
+    "Exit code 0; 2 if there is no such crawl.",
     help_epilogue="Example:\n\n    sanderling fleet retry example --fleet postgresql://db.example.org/crawls",
 )
 app.command(

@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, fleet_flags, open_fleet, open_place, prefix_of
-from sanderling.cli.fleet.worker import retry_failed
 from sanderling.crawls.fleet import FleetStores
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.words import count
@@ -50,17 +49,17 @@ def drain(
 def retry(name: CrawlName, *, fleet: Servers = ()) -> None:
     """Have what failed asked for again."""
 
-    async def tell() -> str:
+    async def tell() -> bool:
         async with open_fleet(fleet, name) as servers:
             crawl = await find_crawl(servers, name)
             if crawl.system == "repos":
                 raise CommandError(f"the crawl {name} is one of repos; expected one of pages, or of a job", code=2)
-            retried, said = await retry_failed(servers, crawl)
-        if retried == crawl:
-            raise CommandError(said.replace("--retry", "fleet retry"), code=2)
-        return said
+            await servers.retry(crawl.retries + 1)
+            return bool(await servers.call(servers.servers[0].workers()))
 
-    print(asyncio.run(tell()), "Run the command that began it, on as many machines as you like.")
+    works = asyncio.run(tell())
+    who = "those who work on it" if works else "whoever works on it next: run its command"
+    print(f"What failed in {name} is asked for again by {who}")
 
 
 def forget(

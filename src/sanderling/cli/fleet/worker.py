@@ -203,11 +203,13 @@ async def _work(
     """Work, with so many more processes; or be one that was `started` by another."""
     sharing, clock, (screen, status) = system.sharing, FleetClock(), shown
     async with AsyncExitStack() as stack:
-        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, who_we_are()))
+        identity = who_we_are()
+        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, identity))
         crawl = await _begin(system, fleet, name, clock)
         if system.retry and not started:
-            crawl, said = await retry_failed(fleet, crawl)
-            screen.note(said)
+            await fleet.beat([], [], "")  # whoever comes a moment later sees that we work
+            alone = await retry_failed(fleet, name, identity.name)
+            screen.note("what failed waits again" if alone else "--retry: others work on it, so we join them")
         place = await stack.enter_async_context(open_place(sharing.objects or "", prefix_of(crawl)))
         stack.callback(slices_in_force.reset, slices_in_force.set(FleetSlices(fleet, clock, crawl.seconds)))
         opened = await system.open(SharedCrawl(fleet, crawl, place), clock, stack)
@@ -282,13 +284,17 @@ async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: F
     return found
 
 
-async def retry_failed(fleet: FleetStores, crawl: FleetCrawl) -> tuple[FleetCrawl, str]:
-    """Have what failed asked for again, unless machines work on the crawl; the crawl from now on, and words for it."""
-    if not crawl.done and any(each.holder and each.seconds > 0 for each in await fleet.holders()):
-        return crawl, "Others work on it: what fails is asked for again with --retry once the crawl is done."
+async def retry_failed(fleet: FleetStores, name: str, worker: str) -> bool:
+    """Have what failed asked for again, unless others than this worker work on it; whether it is.
+
+    Those who come with the same command at the same time want it once.
+    """
+    first = fleet.servers[0]
+    crawl, workers = await fleet.call(first.find(name)), await fleet.call(first.workers())
+    if crawl is None or (not crawl.done and any(each.name != worker and each.seen < crawl.seconds for each in workers)):
+        return False
     await fleet.retry(crawl.retries + 1)
-    crawl = msgspec.structs.replace(crawl, retries=crawl.retries + 1, done=False)
-    return crawl, "What failed is asked for again."
+    return True
 
 
 def _check_same(system: FleetSystem[R], found: FleetCrawl, objects: str) -> None:
