@@ -4,7 +4,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from command_line import Done, finish, here, rows, run, start
 from cookie_wall import PAGES, cookie_wall
 from part_processes import asked, site, until
 from services.postgres import fresh_database
+from services.s3 import S3
 from warc_files import captured
 
 from sanderling.crawls.archive import index_path
@@ -83,7 +84,10 @@ def test_whoever_takes_a_host_over_goes_on_in_its_session(shared: Shared) -> Non
     assert not [path for path in files if path.name == "cookies.json" or b'"sid"' in path.read_bytes()]
 
 
-def test_a_warc_of_many_machines_has_each_page_once_and_others_read_it(shared: Shared) -> None:
+def test_a_warc_of_many_machines_has_each_page_once_and_others_read_it(shared: Shared, s3: S3) -> None:
+    login, place = f"{s3.access_key_id}:{s3.secret_access_key}", s3.endpoint.removeprefix("http://")
+    shared = replace(shared, objects=f"s3+http://{login}@{place}/{s3.bucket}")
+
     async def main() -> tuple[set[str], Done]:
         async with site() as server:
             words = [server.url(host.name) for host in server.world.hosts] + ["--keep", "warc"]
