@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any, cast
 
 import msgspec
 import pytest
@@ -16,20 +15,16 @@ from warc_files import captured
 
 from sanderling.crawls import fleet_archive
 from sanderling.crawls.archive import ArchivedRow, segments
-from sanderling.crawls.fleet import DirectStoreCaller
 from sanderling.crawls.fleet_archive import SharedArchive
-from sanderling.crawls.fleet_copy import LedgerCopy
 from sanderling.crawls.fleet_frontier import create_ledger
-from sanderling.crawls.fleet_log import ObjectPlace, PendingRows
-from sanderling.crawls.fleet_pull import PulledPart, bring_rows
+from sanderling.crawls.fleet_log import PendingRows
+from sanderling.crawls.fleet_pull import bring_rows
 from sanderling.crawls.kept import keep_reply
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.fleet import finish_pulled
 from sanderling.pages.folder import CrawlPlan
 from sanderling.pages.output import PAGES as ROWS
 from sanderling.pages.verify import verify
-from sanderling.stores.fleet import FleetStore, WorkerIdentity
-from sanderling.stores.fleet_memory import MemoryFleet
 from sanderling.task import Reply
 from sanderling.testing import run_virtual
 
@@ -42,25 +37,9 @@ class WarcWorld(FleetWorld):
 
     async def pull(self, folder: Path, *, complete: bool) -> None:
         """Bring all parts here, as far as they are."""
-        place = ObjectPlace(cast("Any", self.objects), "rows", "shore/")
-        for part in range(PARTS):
-            server = MemoryFleet(
-                self.memories[part % len(self.memories)], "shore", WorkerIdentity("reader", "here", "1.0")
-            )
-            await server.find("shore")
-            path = folder / f"{part:04}"
-            path.mkdir(parents=True, exist_ok=True)
-            copy = LedgerCopy(
-                path / LEDGER,
-                cast("FleetStore", server),
-                part,
-                place,
-                lambda new: create_ledger(new, self.crawl),
-                lambda ask: DirectStoreCaller().wait_for(ask()),
-            )
-            copy.bring_up()
-            await bring_rows(PulledPart(path, part, cast("FleetStore", server), place), LEDGER, ROWS)
-            finish_pulled(path, self.clock.wall(), complete)
+        for part in await self.brought(folder, LEDGER, create_ledger):
+            await bring_rows(part, LEDGER, ROWS)
+            finish_pulled(part.folder, self.clock.wall(), complete)
 
 
 @pytest.mark.parametrize("seed", range(6))
