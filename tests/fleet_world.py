@@ -3,24 +3,26 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import msgspec
 from fake_objects import MemoryObjects
 from small_web import Web, page, web
 from turns import ManyTurns, TurnCaller, TurnPool, rest
 
-from sanderling.crawls.fleet import FleetStores
+from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
+from sanderling.crawls.fleet_copy import LedgerCopy
 from sanderling.crawls.fleet_frontier import ledger_format
 from sanderling.crawls.fleet_log import ObjectPlace
 from sanderling.crawls.fleet_open import PartOpener, SharedCrawl
 from sanderling.crawls.fleet_part import FleetPart
+from sanderling.crawls.fleet_pull import PulledPart
 from sanderling.crawls.fleet_worker import FleetWorker
 from sanderling.crawls.parts import part_of
 from sanderling.fetch.attempts import Sends
@@ -41,6 +43,8 @@ if sys.version_info >= (3, 14):
     from compression.zstd import decompress
 else:
     from backports.zstd import decompress
+
+T = TypeVar("T")
 
 START, PARTS, LEASE = "http://start.example/", 8, 6.0
 HOSTS, PAGES = 16, 6
@@ -314,6 +318,18 @@ class FleetWorld:
                 found += [json.loads(line) for line in self.unpack(body).splitlines()]
         return found
 
+    async def brought(self, folder: Path, ledger: str, create: Callable[[Path, FleetCrawl], None]) -> list[PulledPart]:
+        """All parts in folders of their own, each with its ledger as far as it is."""
+        parts, place = [], ObjectPlace(cast("Any", self.objects), "rows", "shore/")
+        for part in range(PARTS):
+            memory = self.memories[part % len(self.memories)]
+            server = cast("FleetStore", MemoryFleet(memory, "shore", WorkerIdentity("reader", "", "")))
+            await server.find("shore")
+            path = folder / f"{part:04}"
+            LedgerCopy(path / ledger, server, part, place, lambda new: create(new, self.crawl), _ask).bring_up()
+            parts.append(PulledPart(path, part, server, place))
+        return parts
+
     def owner_of(self, host: str) -> str:
         """Who has the part of a host; nobody if it is empty."""
         part = part_of(host, PARTS)
@@ -343,6 +359,10 @@ class FleetWorld:
                 if each.holder in counted:
                     counted[each.holder] += 1
         return counted
+
+
+def _ask(ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    return DirectStoreCaller().wait_for(ask())
 
 
 class _LinkedObjects:

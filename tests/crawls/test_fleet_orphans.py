@@ -15,7 +15,7 @@ from frontier_urls import fresh
 
 from sanderling.crawls import fleet_copy
 from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
-from sanderling.crawls.fleet_log import NUMBERS, ObjectPlace, rows_folder
+from sanderling.crawls.fleet_log import NUMBERS, ObjectPlace, captures_of, rows_folder
 from sanderling.crawls.fleet_orphans import LATER, OrphanSearch, delete_orphans, snapshot_key
 from sanderling.stores.fleet import FleetCrawl, PartCommit, WorkerIdentity
 from sanderling.stores.fleet_memory import FleetMemory, MemoryFleet
@@ -193,6 +193,8 @@ def test_rows_that_an_earlier_owner_left_around_its_head_are_found_and_those_of_
         kept = {await hand.commit(one, first, head)}
         left = {await hand.rows(first, head + 1), await hand.rows(first, head, "bb")}
         left.add(await hand.rows(first, head + 5))  # of commits that a server has forgotten
+        left |= {await hand.put(captures_of(each)) for each in sorted(left)}
+        kept |= {await hand.put(captures_of(each)) for each in sorted(kept)}
         two, second = await hand.own()
         kept.add(await hand.rows(second, head + 1))  # which it is about to commit
         kept.add(await hand.rows(second._replace(epoch=9), head + 1))
@@ -223,7 +225,11 @@ def test_to_look_for_orphans_lists_no_more_where_more_rows_are() -> None:
         two, second = await hand.own()
         await delete_orphans(two, hand.place, second, ())
 
-        assert sorted(listed) == ["rows/0000/000004", "rows/0000/000005", "rows/0000/000006", "snapshots/0000"]
+        assert sorted(listed) == [
+            *(f"rows/0000/00000{folder}" for folder in (4, 5, 6)),
+            "snapshots/0000",
+            *(f"warc/0000/00000{folder}" for folder in (4, 5, 6)),
+        ]
 
     asyncio.run(main())
 

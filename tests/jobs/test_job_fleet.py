@@ -11,14 +11,19 @@ import pytest
 from fleet_faults import Faults, three
 from fleet_world import FleetWorld, TakesTurns
 from frontier_urls import fresh
+from small_web import lines
 from test_job_parts import EVERY, FROM, HOSTS, ITEMS, NEW, SAME, job_of_lists, job_of_moves, lists, moved, starts
+from warc_files import captured
 
 from sanderling import Job
 from sanderling.crawls.fleet_open import SharedCrawl
+from sanderling.crawls.kept import FILE as KEPT
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
-from sanderling.jobs.fleet import LENGTH, JobPartOpener, SharedJobPlan, create_ledger
+from sanderling.jobs.files import FRONTIER, RECORDS
+from sanderling.jobs.fleet import LENGTH, JobPartOpener, SharedJobPlan, bring_records, create_ledger, finish_pulled
 from sanderling.jobs.rules import JobRules
+from sanderling.jobs.verify import verify_job
 from sanderling.stores.frontier_requests import RequestFrontier
 from sanderling.testing import run_virtual
 
@@ -98,6 +103,40 @@ def test_whatever_happens_no_record_is_missing_and_none_twice(seed: int) -> None
     _, records = play(scene, job_of_lists(), seed, servers=1 + seed % 2)
 
     assert in_order(records) == EVERY
+
+
+class KeepingWorld(JobWorld):
+    """Machines that keep all answers as they came."""
+
+    def make_plan(self) -> SharedJobPlan:
+        return SharedJobPlan.of(self.job, {}, "warc")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_each_answer_of_which_a_line_speaks_is_in_the_warc_once(seed: int) -> None:
+    """It is brought here meanwhile, and at the end."""
+
+    async def main(folder: Path) -> None:
+        async with KeepingWorld(folder / "machines", Random(seed), job_of_lists(), 1 + seed % 2).running() as world:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(Faults(world).play(8))
+                await asyncio.sleep(10)
+                world.objects_down = False
+                for part in await world.brought(folder / "pulled", FRONTIER, create_ledger):
+                    await bring_records(part)
+            await world.until_done(3600)
+            parts = await world.brought(folder / "pulled", FRONTIER, create_ledger)
+            for part in parts:
+                await bring_records(part)
+                finish_pulled(part.folder, world.clock.wall(), complete=True)
+        assert in_order([row for part in parts for row in lines(part.folder / RECORDS)]) == EVERY
+        for part in parts:
+            proof = verify_job(part.folder)
+            assert proof.ok, proof.problems
+            assert captured(part.folder) == [row["url"] for row in lines(part.folder / KEPT)]
+
+    with fresh() as folder:
+        run_virtual(main(folder))
 
 
 @pytest.mark.parametrize("seed", range(6))

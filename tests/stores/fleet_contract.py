@@ -108,6 +108,22 @@ class FleetContract:
         assert (await server.view()).busy == PARTS
 
     @placed
+    async def test_a_retry_is_said_once_and_makes_all_busy(self, place: FleetPlace) -> None:
+        server, lease = await with_part(place)
+        await server.say_idle(lease, figures(0), idle=True)
+        await server.end(done=True)
+        await server.retry(1)
+        assert await server.find(NAME) == msgspec.structs.replace(CRAWL, retries=1)
+        assert (await server.beat([lease], [], "", 1)).retries == 1
+        assert (await server.view()).busy == PARTS
+
+        await server.say_idle(lease, figures(0), idle=True)
+        await server.end(done=True)
+        await server.retry(1)
+        assert await server.find(NAME) == msgspec.structs.replace(CRAWL, retries=1, done=True)
+        assert (await server.view()).busy == PARTS - 1
+
+    @placed
     async def test_what_is_forgotten_is_gone_and_the_next_of_its_name_is_another(self, place: FleetPlace) -> None:
         old, lease = await with_part(place)
         await old.commit(commit_of(lease, segment="rows", size=3))
@@ -207,6 +223,24 @@ class FleetContract:
         await server.commit(commit_of(lease))
 
         assert (await server.state(0)).head == 1
+
+    @placed
+    async def test_cookies_are_those_of_the_commits_of_their_part(self, place: FleetPlace) -> None:
+        one, lease = await with_part(place)
+        two = await begun(place, "two")
+        await one.commit(commit_of(lease, cookies=[(b"a", b"1"), (b"b", b"2"), (b"c", b"")]))
+        await one.commit(commit_of(after(lease), "t2"))
+        assert sorted(await two.cookies(0)) == [b"1", b"2"]
+
+        await one.commit(commit_of(after(lease, 2), "t3", cookies=[(b"a", b""), (b"b", b"3"), (b"d", b"4")]))
+        before = await place.tables()
+        with pytest.raises(LeaseLostError):
+            await two.commit(commit_of(after(lease, 3), "t4", cookies=[(b"b", b""), (b"e", b"5")]))
+        assert await place.tables() == before
+        assert sorted(await two.cookies(0)) == [b"3", b"4"]
+        assert await two.cookies(1) == await two.cookies(77) == []
+        await one.forget()
+        assert await one.cookies(0) == []
 
     # Messages.
 

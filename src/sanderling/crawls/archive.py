@@ -6,7 +6,7 @@ last row was never vouched for, and is cut off. The index is made of the rows at
 
 import heapq
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from http import HTTPStatus
 from importlib.metadata import version
@@ -26,6 +26,7 @@ from sanderling.stores.rows_file import read_rows
 from sanderling.task import Headers, Reply
 
 FOLDER = "warc"
+SUFFIX = ".warc.gz"
 SEGMENT = 10**9  # bytes of a file at most, as is usual
 TAIL = 32 * 2**20  # bytes of rows that are read when a crawl is gone on with
 SEEN = 100_000  # payloads of which it is known that they were kept; some 30 MB
@@ -90,11 +91,13 @@ class EarlierCapture(NamedTuple):
     digest: str
 
 
-_decode = msgspec.json.Decoder(ArchivedRow).decode
+decode_row = msgspec.json.Decoder(ArchivedRow).decode
 
 
 class PageArchive:
     """The segments of one crawl of a folder. One caller at a time."""
+
+    _most_seen = SEEN
 
     def __init__(self, folder: Path, crawl: int, rows: Path, length: int, *, segment: int = SEGMENT) -> None:
         """Open what the first `length` bytes of the rows vouch for. Raises FolderError if some of it is not there."""
@@ -115,10 +118,9 @@ class PageArchive:
         """Where the capture of the last row ends; the last payloads are remembered on the way."""
         mark, read = ArchiveMark(), 0
         for line in _lines_backwards(rows, length):
-            row = _decode(line)
+            row = decode_row(line)
             if row.warc_file is not None and not mark.serial:
-                serial = int(row.warc_file.removesuffix(".warc.gz").rpartition("-")[2])
-                mark = ArchiveMark(serial, row.warc_file, row.warc_offset + row.warc_length)
+                mark = ArchiveMark(_serial_of(row.warc_file), row.warc_file, row.warc_offset + row.warc_length)
             if row.warc_type == "response":
                 self._seen.setdefault(row.warc_digest, EarlierCapture(row.url, row.fetched_at, row.warc_digest))
             read += len(line)
@@ -141,9 +143,9 @@ class PageArchive:
         row = ended.row or b""
         if ended.reply is None:
             return row
-        date = _decode(row).fetched_at
+        date = decode_row(row).fetched_at
         request, response, kind, digest = self._records(ended, ended.reply, date)
-        if self.mark.serial == 0 or self.mark.size + len(request) + len(response) > self._segment:
+        if self.mark.serial == 0 or not self._has_room(len(request) + len(response)):
             self._begin_segment(date)
         offset = self.mark.size + len(request)
         self._add(request + response)
@@ -179,7 +181,12 @@ class PageArchive:
 
     def _remember(self, capture: EarlierCapture) -> None:
         self._seen[capture.digest] = capture
-        if len(self._seen) > SEEN:
+        self.hold(self._most_seen)
+
+    def hold(self, payloads: int) -> None:
+        """Know of so many payloads at most that they were kept."""
+        self._most_seen = payloads
+        while len(self._seen) > payloads:
             del self._seen[next(iter(self._seen))]
 
     def earlier(self, url: str) -> EarlierCapture | None:
@@ -192,13 +199,25 @@ class PageArchive:
                     return EarlierCapture(url, date, entry.digest)
         return known
 
-    def _begin_segment(self, date: str) -> None:
+    def _has_room(self, more: int) -> bool:
+        """Whether so many bytes more still belong into the segment."""
+        return self.mark.size + more <= self._segment
+
+    def _next_serial(self) -> int:
+        """The number of the next segment: higher than all before."""
+        return self.mark.serial + 1
+
+    def _create(self, name: str) -> None:
+        """Make the file of the next segment."""
         self._flush()
         self._close()
-        serial = self.mark.serial + 1
-        name = f"{self._prefix}-{stamp(date)}-{serial:05}.warc.gz"
         self._handle = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         sync_folder(self._folder)
+
+    def _begin_segment(self, date: str) -> None:
+        serial = self._next_serial()
+        name = f"{self._prefix}-{stamp(date)}-{serial:05}{SUFFIX}"
+        self._create(name)
         self.mark = ArchiveMark(serial, name, 0)
         fields = (
             ("software", f"sanderling/{version('sanderling')}"),
@@ -244,7 +263,7 @@ class PageArchive:
                 "Restore it from a copy, or begin anew in another folder.",
             )
         for other in segments(self._folder.parent, self._prefix):
-            if other.name != mark.name and int(other.name.removesuffix(".warc.gz").rpartition("-")[2]) >= mark.serial:
+            if other.name != mark.name and _serial_of(other.name) >= mark.serial:
                 other.unlink()
         if mark.serial:
             os.truncate(path, mark.size)
@@ -262,7 +281,12 @@ class PageArchive:
 
 def segments(folder: Path, prefix: str) -> list[Path]:
     """The segments of a crawl, in their order."""
-    return sorted((folder / FOLDER).glob(f"{prefix}-*.warc.gz"), key=lambda path: path.name.rpartition("-")[2])
+    found = ((path.name.rpartition("-")[2], path) for path in (folder / FOLDER).glob(f"{prefix}-*{SUFFIX}"))
+    return [path for serial, path in sorted(found, key=lambda pair: (len(pair[0]), pair))]
+
+
+def _serial_of(name: str) -> int:
+    return int(name.removesuffix(SUFFIX).rpartition("-")[2])
 
 
 def index_path(folder: Path, crawl: int) -> Path:
@@ -285,7 +309,7 @@ def write_index(folder: Path, crawl: int, rows: Path, length: int) -> None:
 
 def _index_lines(rows: Path, length: int) -> Iterator[bytes]:
     for line, _ in read_rows(rows, 0, length):
-        row = _decode(line)
+        row = decode_row(line)
         if row.warc_file is not None:
             media = (row.content_type or "").partition(";")[0].strip().lower() or "unk"
             entry = CdxEntry(
@@ -349,50 +373,3 @@ def _kept_headers(reply: Reply) -> Headers:
     if reply.body and reply.header("Content-Length") != length:
         kept.append(("Content-Length", length))
     return tuple(kept)
-
-
-def check_archive(
-    folder: Path, crawl: int, rows: Path, length: int, say: Callable[[str], object], *, closed: bool
-) -> None:
-    """Compare the captures of a crawl with its rows: each there once, whole and with its digest.
-
-    Of a run that was not `closed`, what stands behind the last capture of a row was not vouched for yet: it is cut off.
-    """
-    said: dict[tuple[str, int], str] = {}
-    for line, _ in read_rows(rows, 0, length):
-        row = _decode(line)
-        if row.warc_file is not None:
-            said[row.warc_file, row.warc_offset] = row.warc_digest
-    behind: list[str] = []  # what is wrong behind the last capture of which a row speaks
-    for path in segments(folder, f"pages-{crawl:04}"):
-        for record in _captures(path, behind):
-            digest = said.pop((path.name, record.offset), None)
-            if digest is None:
-                behind.append(f"{_where(path, record)}: a capture of {record.url} of which no row speaks")
-                continue
-            while behind:
-                say(behind.pop(0))
-            _check_record(path, record, digest, say)
-    while closed and behind:
-        say(behind.pop(0))
-    for name, offset in said:
-        say(f"{FOLDER}/{name}: no capture at byte {offset}, of which a row speaks")
-
-
-def _captures(path: Path, problems: list[str]) -> Iterator[warc.WarcRecord]:
-    """The captures of a segment, as far as it can be read; why no further is put to the problems."""
-    try:
-        yield from (record for record in warc.read_records(path) if record.kind in ("response", "revisit"))
-    except warc.WarcError as error:
-        problems.append(str(error))
-
-
-def _where(path: Path, record: warc.WarcRecord) -> str:
-    return f"{FOLDER}/{path.name} byte {record.offset}"
-
-
-def _check_record(path: Path, record: warc.WarcRecord, digest: str, say: Callable[[str], object]) -> None:
-    if record.headers.get("warc-payload-digest") != digest:
-        say(f"{_where(path, record)}: {record.url} has another digest than its row")
-    elif record.headers.get("warc-block-digest") != warc.digest_of(record.block):
-        say(f"{_where(path, record)}: the content of {record.url} has another digest than it says")

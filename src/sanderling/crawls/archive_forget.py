@@ -11,14 +11,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
-import msgspec
-
 from sanderling.crawls.archive import (
     FOLDER,
+    SUFFIX,
     ArchivedRow,
     EarlierCapture,
     PageArchive,
     WarcPlace,
+    decode_row,
     index_path,
     segments,
     with_fields,
@@ -28,7 +28,6 @@ from sanderling.formats import warc
 from sanderling.stores.durable import FolderError, sync_folder
 from sanderling.stores.rows_file import read_rows
 
-SUFFIX = ".warc.gz"
 PIECE = 1 << 20  # bytes copied at a time
 COPIED = {  # of a record that becomes another, beside its name and date
     "warc-target-uri": "WARC-Target-URI",
@@ -36,8 +35,6 @@ COPIED = {  # of a record that becomes another, beside its name and date
     "warc-concurrent-to": "WARC-Concurrent-To",
     "content-type": "Content-Type",
 }
-
-_decode = msgspec.json.Decoder(ArchivedRow).decode
 
 
 class _Place(NamedTuple):
@@ -55,7 +52,7 @@ class CaptureRemoval:
         self._stays: dict[str, EarlierCapture] = {}  # the same, where they have another capture by now
         self._stale: set[str] = set()  # segments to be written anew
         for line, _ in read_rows(rows, 0, length):
-            self._look(_decode(line))
+            self._look(decode_row(line))
 
     def _look(self, row: ArchivedRow) -> None:
         if row.warc_file is None:
@@ -71,7 +68,7 @@ class CaptureRemoval:
         with ExitStack() as opened, _plain_words():
             copy: _SegmentCopy | None = None
             for line, _ in read_rows(self._rows, 0, self._length):
-                row = _decode(line)
+                row = decode_row(line)
                 if row.warc_file in self._stale and (copy is None or copy.name != row.warc_file):
                     opened.close()
                     copy = opened.enter_context(_SegmentCopy(self._folder, str(row.warc_file)))
@@ -177,7 +174,7 @@ def cut_archive(folder: Path, crawl: int, rows: Path, length: int) -> None:
 
 def sweep(folder: Path, crawl: int, rows: Path, length: int) -> int:
     """Remove the segments that no row speaks of, and write the index anew if there is one; how many were removed."""
-    spoken = {_decode(line).warc_file for line, _ in read_rows(rows, 0, length)}
+    spoken = {decode_row(line).warc_file for line, _ in read_rows(rows, 0, length)}
     stale = [path for path in segments(folder, f"pages-{crawl:04}") if path.name not in spoken]
     for path in stale:
         path.unlink()

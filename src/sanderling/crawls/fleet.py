@@ -154,6 +154,14 @@ class FleetStores:
         for server in self.servers:
             await self.call(server.end(done=done))
 
+    async def retry(self, number: int) -> None:
+        """Have what failed asked for again, for this time the `number`.
+
+        The first server last: workers hear of it from that.
+        """
+        for server in reversed(self.servers):
+            await self.call(server.retry(number))
+
     async def holders(self) -> list[PartHolder]:
         """Who has which part, by part."""
         return sorted([each for server in self.servers for each in await self.call(server.holders())])

@@ -11,7 +11,8 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawls.exchange import PartExchange
-from sanderling.crawls.fleet_log import PartLog, PendingParts
+from sanderling.crawls.fleet_cookies import FleetCookies
+from sanderling.crawls.fleet_log import PartLog, PendingParts, until_there
 from sanderling.crawls.fleet_mail import FleetOutbox
 from sanderling.crawls.fleet_open import OpenedRun, OpeningPart, PartOpener, SharedCrawl
 from sanderling.crawls.folder import LedgerFolder
@@ -25,6 +26,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import End
 from sanderling.stores.frontier_shared import SharedFrontier
 
 if sys.version_info >= (3, 14):
@@ -127,7 +129,22 @@ class FrontierPartOpener(PartOpener, Generic[L, F, R]):
             ledger.share(logs[0])
 
         try:
-            return self.open_folder(part, ledger, share), logs[0]
+            number = part.held.lease.part
+            cookies = partial(self.shared.fleet.server_of(number).cookies, number)
+            kept = until_there(self.shared.fleet, part.held, cookies)
+            folder = self.open_folder(part, ledger, share)
+            folder.cookies = FleetCookies(kept, logs[0].cookies)
+            self._reopen(ledger)
+            return folder, logs[0]
         except BaseException:
             ledger.close()
             raise
+
+    def _reopen(self, ledger: L) -> None:
+        """Have wait again what a limit cut off, which may be another now; what failed, if somebody wants that once."""
+        ledger.wall, wanted = self.clock.wall, self.worker.figures.retries
+        if ledger.counts()[End.LEFT]:
+            ledger.reopen(End.LEFT)
+        if ledger.meta.retried < wanted:
+            ledger.reopen(End.FAILED)
+            ledger.note(retried=wanted)

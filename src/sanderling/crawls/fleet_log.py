@@ -9,9 +9,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from sanderling.crawls.archive import Archivable, ArchiveMark
 from sanderling.crawls.fleet import FleetStores
+from sanderling.crawls.fleet_archive import SharedArchive
 from sanderling.stores.fleet import PartCommit
 from sanderling.stores.frontier_rows import BodyFile
 from sanderling.stores.leases import HeldLease, LeaseLostError, LeasesAwayError
@@ -23,6 +25,7 @@ T = TypeVar("T")
 AGAIN = 0.25  # seconds between two tries
 TOKEN = 8  # bytes of what tells a commit from any other
 NUMBERS = 1_000  # commits whose rows are in one folder, so that one of them is listed at once
+ROWS, CAPTURES = "rows/", "warc/"  # what names of objects begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class ObjectPlace:
 
 def rows_folder(part: int, number: int, step: int = 0) -> str:
     """Where the rows of a commit are; or a folder so many steps further."""
-    return f"rows/{part:04}/{max(0, number // NUMBERS + step):06}"
+    return f"{ROWS}{part:04}/{max(0, number // NUMBERS + step):06}"
 
 
 def until_there(fleet: FleetStores, held: HeldLease, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -69,20 +72,39 @@ def until_there(fleet: FleetStores, held: HeldLease, ask: Callable[[], Coroutine
             fleet.call.rest(held.lost, AGAIN)
 
 
+def captures_of(rows: str) -> str:
+    """The name of the object with the captures of which the rows in another speak."""
+    return CAPTURES + rows.removeprefix(ROWS)
+
+
+def rows_of(name: str) -> str:
+    """The object of rows that captures belong to; any other object is its own."""
+    return ROWS + name.removeprefix(CAPTURES) if name.startswith(CAPTURES) else name
+
+
+class PendingObjects(NamedTuple):
+    """What becomes objects before a commit."""
+
+    rows: bytes  # one, if it is not empty
+    files: Sequence[BodyFile] = ()  # one each
+    captures: bytes = b""  # of a WARC: one, if it is not empty
+
+
 class PendingParts(Protocol):
     """What waits for the commit that has it."""
 
-    def take(self) -> tuple[bytes, Sequence[BodyFile]]:
-        """All that waits: what becomes one object, if it is not empty, and files that become one each."""
+    def take(self) -> PendingObjects:
+        """All that waits."""
 
 
 class PendingRows:
-    """Rows and files that wait for the commit that has them, in the place of a file of rows.
+    """Rows, files and captures that wait for the commit that has them, in the place of a file of rows.
 
     `length` counts all rows of the part, those of earlier owners too.
     """
 
-    def __init__(self, watermark: int) -> None:
+    def __init__(self, watermark: int, archive: SharedArchive | None = None) -> None:
+        self.archive = archive
         self.length = watermark
         self._rows: list[bytes] = []
         self._files: list[BodyFile] = []
@@ -94,19 +116,27 @@ class PendingRows:
         self.length += sum(map(len, lines))
         return self.length
 
+    def archive_and_append(self, ended: Sequence[Archivable]) -> int:
+        """Have rows kept with the next commit, and what they are of if there is an archive; where they end."""
+        if self.archive is None:
+            return self.append(each.row for each in ended if each.row is not None)
+        return self.append(self.archive.append(ended))
+
     def keep_files(self, files: Iterable[BodyFile]) -> None:
         """Have files kept with the next commit."""
         self._files += files
 
-    def take(self) -> tuple[bytes, list[BodyFile]]:
+    def take(self) -> PendingObjects:
         """All that waits."""
-        rows, files = b"".join(self._rows), self._files
+        taken = PendingObjects(b"".join(self._rows), self._files, self.archive.take() if self.archive else b"")
         self._rows, self._files = [], []
-        return rows, files
+        return taken
 
     def cut(self, length: int) -> None:
         """The commit was not made."""
         self._rows, self._files, self.length = [], [], length
+        if self.archive is not None:
+            self.archive.cut(ArchiveMark())  # what comes next is in a file of its own
 
     def close(self) -> None:
         """Nothing is open."""
@@ -134,6 +164,7 @@ class PartLog:
         self._rows = rows
         self._pack = pack
         self._read = read
+        self.cookies: dict[bytes, bytes] = {}  # for the next commit, by key; empty ones are gone
         self.idle_at = -1  # the head at which the server knows that we are
         self.bytes = 0  # of commits since the last snapshot
         self.uncertain = 0  # commits of which it had to be asked whether they were made
@@ -147,14 +178,15 @@ class PartLog:
         """Keep it, and what it speaks of; what the head of the ledger is now. Raises LeaseLostError, ObjectError."""
         lease, token = self._held.lease, secrets.token_hex(TOKEN)
         segment, size = self._keep_rows(token)
-        commit = PartCommit(lease, token, body, segment, size, self._read())
+        commit = PartCommit(lease, token, body, segment, size, self._read(), tuple(self.cookies.items()))
         until_there(self._fleet, self._held, partial(self._commit, commit))
         self._held.lease = lease._replace(head=lease.head + 1)
+        self.cookies.clear()
         self.bytes += len(body)
         return SharedHead(lease.head + 1, token)
 
     def _keep_rows(self, token: str) -> tuple[str, int]:
-        rows, files = self._rows.take()
+        rows, files, captures = self._rows.take()
         lease = self._held.lease
         for each in files:
             data = Path(each.source).read_bytes() if each.source else each.data
@@ -165,6 +197,8 @@ class PartLog:
             return "", 0
         folder, packed = rows_folder(lease.part, lease.head + 1), self._pack(rows)
         name = f"{folder}/{lease.epoch:06}-{lease.head + 1:09}-{token}"
+        if captures:
+            until_there(self._fleet, self._held, partial(self._place.put, captures_of(name), captures))
         until_there(self._fleet, self._held, partial(self._place.put, name, packed))
         return name, len(rows)
 

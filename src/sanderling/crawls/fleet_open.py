@@ -44,6 +44,10 @@ class OpeningPart:
     shared: SharedCrawl
     undo: ExitStack  # of all that is opened with it
 
+    def next_commit(self) -> int:
+        """The number of its next commit."""
+        return self.held.lease.head + 1
+
     def log(self, rows: PendingParts, pack: Callable[[bytes], bytes], read: Callable[[], Sequence[int]]) -> PartLog:
         """What shares its transactions; `read` says which messages its ledger has."""
         return PartLog(self.shared.fleet, self.held, self.shared.place, rows, pack, read)

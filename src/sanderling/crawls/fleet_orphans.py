@@ -19,7 +19,7 @@ from math import inf
 
 from sanderling.clock import Clock
 from sanderling.crawls.fleet import FleetStores
-from sanderling.crawls.fleet_log import ObjectPlace, rows_folder
+from sanderling.crawls.fleet_log import ObjectPlace, captures_of, rows_folder, rows_of
 from sanderling.stores.fleet import FleetStore
 from sanderling.stores.leases import HeldLease, Lease, LeasesAwayError
 from sanderling.stores.objects import ObjectError
@@ -48,11 +48,14 @@ async def delete_orphans(server: FleetStore, place: ObjectPlace, lease: Lease, s
     """
     at, deleted = lease.head + 1, 0
     rows = {rows_folder(lease.part, at, step) for step in AROUND}
-    # Of rows, those of our own epoch may be about to be committed.
-    for folder, epochs in ((snapshot_folder(lease.part), lease.epoch), *((each, lease.epoch - 1) for each in rows)):
-        found = [each async for each in _objects(place, folder, epochs) if each[1] not in spared]
-        for key in await server.unnamed(lease, found):
-            await place.delete(key)
+    # Of rows and captures, those of our own epoch may be about to be committed.
+    folders = {snapshot_folder(lease.part): lease.epoch}
+    folders |= dict.fromkeys((*rows, *map(captures_of, rows)), lease.epoch - 1)
+    for folder, epochs in folders.items():
+        found = {rows_of(name): (number, name) async for number, name in _objects(place, folder, epochs)}
+        asked = [(number, key) for key, (number, _) in found.items() if key not in spared]
+        for key in await server.unnamed(lease, asked):
+            await place.delete(found[key][1])
             deleted += 1
     return deleted
 

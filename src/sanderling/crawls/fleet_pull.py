@@ -8,7 +8,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
-from sanderling.crawls.fleet_log import ObjectPlace
+from sanderling.crawls.archive import FOLDER as WARCS
+from sanderling.crawls.archive import decode_row
+from sanderling.crawls.fleet_log import ObjectPlace, captures_of
 from sanderling.stores.durable import FolderError, plainly, sync_data, write_pieces
 from sanderling.stores.fleet import FleetStore, Segment
 from sanderling.stores.frontier_file import connect_to_read, read_meta
@@ -53,6 +55,7 @@ async def bring_rows(part: PulledPart, ledger: str, name: str) -> int:
         for each in await part.segments(ledger):
             if at + each.size > there:
                 rows = unpack_rows(await part.fetch(each), each)
+                await bring_captures(part, each, rows)
                 os.lseek(handle, at, os.SEEK_SET)
                 write_pieces(handle, [rows])
             at += each.size
@@ -72,6 +75,29 @@ def unpack_rows(packed: bytes, segment: Segment) -> bytes:
     if len(rows) != segment.size:
         raise FolderError(f"the segment {segment.key} has {len(rows)} bytes, expected {segment.size}")
     return rows
+
+
+async def bring_captures(part: PulledPart, segment: Segment, rows: bytes) -> None:
+    """Have the captures of which the rows of a segment speak in their WARC, and on disk. Raises FolderError.
+
+    They end where that of the last row does, so to write them once more changes nothing.
+    """
+    lines = reversed(rows.splitlines()) if b'"warc_file":' in rows else ()
+    last = next((row for row in map(decode_row, lines) if row.warc_file is not None), None)
+    if last is None or last.warc_file is None:
+        return
+    body = await part.place.get(captures_of(segment.key), LARGEST)
+    start = last.warc_offset + last.warc_length - len(body)
+    if start < 0 or Path(last.warc_file).name != last.warc_file:
+        raise FolderError(f"the segment {segment.key} speaks of byte {start} of {last.warc_file!r}: it is damaged")
+    path = part.folder / WARCS / last.warc_file
+    with plainly(path), ExitStack() as stack:
+        path.parent.mkdir(exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        stack.callback(os.close, handle)
+        os.lseek(handle, start, os.SEEK_SET)
+        write_pieces(handle, [body])
+        sync_data(handle)
 
 
 async def bring_files(part: PulledPart) -> int:

@@ -53,6 +53,7 @@ class WorkerFigures:
     lost: int = 0  # parts that others took
     dropped: int = 0  # requests in flight or answered there, and not committed: others ask again for these at most
     away: int = 0  # times that a server was not there
+    retries: int = 0  # how often what had failed was to be asked for again
     failures: dict[int, int] = field(default_factory=dict)  # by part
 
 
@@ -180,6 +181,10 @@ class FleetWorker:
                     each.part.run.engine.pump()
             elif self._mine.get(number) is each:  # else it was given back meanwhile
                 self._lose(each)
+        if beat.retries > self.figures.retries:
+            self.figures.retries = beat.retries
+            for each in mine.values():
+                self._stop_part(each)  # whoever opens it again asks for what failed
         if beat.done:
             self.board.over = True
         if not self._leaving:

@@ -7,8 +7,10 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
+from sanderling.crawls.archive import SEEN, PageArchive
 from sanderling.crawls.exchange import PartExchange
 from sanderling.crawls.kept import KeptReplies, KeptReply
+from sanderling.crawls.session import CookieStore, FolderCookies
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
@@ -54,6 +56,7 @@ class LedgerFolder(Generic[L]):
         self.ledger = ledger
         self._lock = lock
         self.others: PartExchange | None = None
+        self.cookies: CookieStore = FolderCookies(path)
         if ledger.meta.closed:
             ledger.note(closed=False, finished=False)
 
@@ -100,6 +103,11 @@ class LedgerFolder(Generic[L]):
         return new
 
     @property
+    def archive(self) -> PageArchive | None:
+        """The WARC of what is fetched, if there is one."""
+        return None if self.kept is None else self.kept.archive
+
+    @property
     def positions(self) -> Mapping[str, int] | None:
         """How far what other parts sent is read, if there are others."""
         return None if self.others is None else self.others.positions
@@ -122,6 +130,9 @@ class LedgerFolder(Generic[L]):
         """Be a part of a crawl: what is found for the others is sent to them."""
         self.others = others
         self.ledger.keep_own = others.keep_own
+        if self.archive is not None:
+            # What is held in memory is that of the crawl, not of each of its parts.
+            self.archive.hold(SEEN // others.board.parts)
 
     def write(
         self, ended: Sequence[Any], found: Sequence[Any], again: Sequence[RetryUrl], requests: int | None

@@ -125,39 +125,34 @@ class KeptReplies(RowsFile):
             )
         self._folder = folder
         self._before = -1, ArchiveMark()  # how long the rows and the archive were before the last batch
-        self._archive: PageArchive | None = None
+        self.archive: PageArchive | None = None
         super().__init__(path, watermark)
         if archive:
             try:
-                self._archive = PageArchive(folder, crawl, path, watermark)
+                self.archive = PageArchive(folder, crawl, path, watermark)
             except BaseException:
                 super().close()
                 raise
 
-    @property
-    def has_archive(self) -> bool:
-        """Whether there is a WARC."""
-        return self._archive is not None
-
     def write(self, kept: Sequence[KeptReply]) -> int:
         """Keep answers; when this returns they are on disk, and their lines end at the byte it returns."""
         write_bodies(self._folder, [each.raw for each in kept if each.raw is not None])
-        if self._archive is None:
+        if self.archive is None:
             return self.append(each.row for each in kept)
-        self._before = self.length, self._archive.mark
-        return self.append(self._archive.append(kept))
+        self._before = self.length, self.archive.mark
+        return self.append(self.archive.append(kept))
 
     def cut(self, length: int) -> None:
         """Drop what stands behind `length`, and the captures of that."""
         super().cut(length)
-        if self._archive is not None and length == self._before[0]:
-            self._archive.cut(self._before[1])
+        if self.archive is not None and length == self._before[0]:
+            self.archive.cut(self._before[1])
 
     def close(self) -> None:
         """Let go of the files."""
         super().close()
-        if self._archive is not None:
-            self._archive.close()
+        if self.archive is not None:
+            self.archive.close()
 
 
 def write_bodies(folder: Path, bodies: Iterable[BodyFile]) -> None:

@@ -1,9 +1,10 @@
 """The session of a crawl with its hosts: what is set for them, the cookies that they set, and where it is logged in."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from sanderling.apis.auth import Basic, Bearer, Digest, FormLogin, reveal
 from sanderling.apis.credentials import Answered, Credentials
@@ -15,7 +16,7 @@ from sanderling.fetch.hosts import HostTable, HostTraffic, split_secrets
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.limit.sharing import EACH, host_pattern, patterns_of
-from sanderling.stores.cookie_file import load_cookies
+from sanderling.stores.cookie_file import load_cookies, save_cookies
 from sanderling.task import Task
 
 
@@ -76,14 +77,39 @@ def caps_of(hosts: HostPatterns) -> dict[str, float]:
     return {_spelled(pattern): each.rps for pattern, each in hosts.items() if each.rps is not None}
 
 
-class CrawlSession:
-    """The cookies of one crawl, which are saved in its folder."""
+class CookieStore(Protocol):
+    """Where the cookies of a crawl are kept."""
 
-    def __init__(self, folder: Path, table: HostTable, clock: Clock, *, new: bool = False) -> None:
-        """In a `new` crawl of the folder, cookies without an end are gone. Raises FolderError."""
+    def load(self) -> Iterable[Cookie]:
+        """Those of earlier runs. Raises FolderError."""
+
+    def save(self, cookies: Iterable[Cookie]) -> None:
+        """Keep these instead of the ones before. Raises FolderError."""
+
+
+class FolderCookies:
+    """Cookies in a file of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self) -> list[Cookie]:
+        """Those of earlier runs. Raises FolderError."""
+        return load_cookies(self._folder, Cookie)
+
+    def save(self, cookies: Iterable[Cookie]) -> None:
+        """Keep these instead of the ones before; on disk when this returns. Raises FolderError."""
+        save_cookies(self._folder, cookies)
+
+
+class CrawlSession:
+    """The cookies of one crawl."""
+
+    def __init__(self, kept: CookieStore, table: HostTable, clock: Clock, *, new: bool = False) -> None:
+        """In a `new` crawl of a folder, cookies without an end are gone. Raises FolderError."""
         self._jar = CookieJar(table.cookies)
         self._clock = clock
-        self._jar.load(load_cookies(folder, Cookie), clock.wall(), session=not new)
+        self._jar.load(kept.load(), clock.wall(), session=not new)
 
     def sender(self, http: Sends) -> CookieSender:
         """The client with these cookies."""

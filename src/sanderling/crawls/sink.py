@@ -9,7 +9,6 @@ from sanderling.crawls.kept import KeptReply
 from sanderling.crawls.session import CrawlSession
 from sanderling.engine.handover import HandOver
 from sanderling.executor import Executor
-from sanderling.stores.cookie_file import save_cookies
 from sanderling.stores.frontier_rows import End, Ended, HostNote, RetryUrl
 
 Note = Ended | RetryUrl | HostNote | KeptReply
@@ -50,7 +49,7 @@ class LedgerSink:
         notes = [each for each in ended if isinstance(each, HostNote)]
         if self._session is not None and (cookies := self._session.changes()) is not None:
             # Before the ledger: what a reply that is noted there was asked with must not be lost.
-            await self._executor(save_cookies, self._folder.path, cookies)
+            await self._executor(self._folder.cookies.save, cookies)
         kept = [each for each in ended if isinstance(each, KeptReply)]
         return await self._executor(self._folder.commit, done, found, list(again.values()), notes, checkpoint, kept)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.crawls.archive import check_archive
+from sanderling.crawls.archive_check import check_archive
 from sanderling.crawls.folder import FAILED
 from sanderling.crawls.kept import FILE as KEPT
 from sanderling.crawls.kept import KeptRow

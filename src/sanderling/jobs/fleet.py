@@ -17,10 +17,13 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawls import fleet_frontier
+from sanderling.crawls.archive import FOLDER as WARCS
+from sanderling.crawls.archive import write_index
+from sanderling.crawls.fleet_archive import SharedArchive
 from sanderling.crawls.fleet_frontier import WRITING, FrontierPartOpener
-from sanderling.crawls.fleet_log import PendingParts, PendingRows
+from sanderling.crawls.fleet_log import PendingObjects, PendingParts, PendingRows
 from sanderling.crawls.fleet_open import OpeningPart, SharedCrawl
-from sanderling.crawls.fleet_pull import PulledPart, bring_files, unpack_rows
+from sanderling.crawls.fleet_pull import PulledPart, bring_captures, bring_files, unpack_rows
 from sanderling.crawls.folder import plan_of
 from sanderling.crawls.kept import FILE as KEPT
 from sanderling.crawls.kept import Keep, KeptReplies, KeptReply
@@ -80,15 +83,15 @@ def create_ledger(path: Path, crawl: FleetCrawl) -> None:
 class PendingRecords:
     """Records, and the lines of answers that were kept, until a commit has them."""
 
-    def __init__(self, watermark: int, kept: int) -> None:
+    def __init__(self, watermark: int, kept: PendingRows) -> None:
         self.records = PendingRows(watermark)
-        self.kept = PendingRows(kept)
+        self.kept = kept
 
-    def take(self) -> tuple[bytes, Sequence[BodyFile]]:
-        """All that waits: an object, if it is not empty, and files."""
-        (records, files), (kept, bodies) = self.records.take(), self.kept.take()
+    def take(self) -> PendingObjects:
+        """All that waits."""
+        (records, files, _), (kept, bodies, captures) = self.records.take(), self.kept.take()
         packed = LENGTH.pack(len(records)) + records + kept if records or kept else b""
-        return packed, [*files, *bodies]
+        return PendingObjects(packed, [*files, *bodies], captures)
 
 
 class SharedKept(KeptReplies):
@@ -97,12 +100,12 @@ class SharedKept(KeptReplies):
     def __init__(self, pending: PendingRows) -> None:  # no file: so not that of the other answers
         self.pending = pending
         self.length = pending.length
-        self._archive = None
+        self.archive = pending.archive
 
     def write(self, kept: Sequence[KeptReply]) -> int:
         """Have answers kept with the next commit; where their lines end."""
         self.pending.keep_files(each.raw for each in kept if each.raw is not None)
-        self.length = self.pending.append(each.row for each in kept)
+        self.length = self.pending.archive_and_append(kept)
         return self.length
 
     def cut(self, length: int) -> None:
@@ -167,7 +170,8 @@ class JobPartOpener(FrontierPartOpener[RequestFrontier, SharedJobFolder, JobRun]
         self, part: OpeningPart, ledger: RequestFrontier, share: Callable[[PendingParts], None]
     ) -> SharedJobFolder:
         """Open the folder of a part."""
-        pending = PendingRecords(ledger.meta.watermark, ledger.meta.kept)
+        archive = SharedArchive(part.next_commit) if self._keep == "warc" else None
+        pending = PendingRecords(ledger.meta.watermark, PendingRows(ledger.meta.kept, archive))
         share(pending)
         return SharedJobFolder(part.path, part.lock, ledger, self._job, self._keep, pending)
 
@@ -222,6 +226,7 @@ async def bring_records(part: PulledPart) -> int:
         for each in segments[ends.index(sum(there)) :]:
             rows = unpack_rows(await part.fetch(each), each)
             middle = LENGTH.size + LENGTH.unpack_from(rows)[0]
+            await bring_captures(part, each, rows[middle:])
             _append(paths, (rows[LENGTH.size : middle], rows[middle:]))
         paths[0].touch()  # of a part without records, too
         sync_folder(part.folder)
@@ -248,4 +253,7 @@ def finish_pulled(folder: Path, wall: float, complete: bool) -> None:  # noqa: F
         plan = plan_of(ledger.meta, folder / FRONTIER, SharedJobPlan)
         said = JobFile(name=plan.name, arguments=plan.arguments, readers=plan.readers, hosts=plan.hosts)
         write_new(folder / JOB, [msgspec.json.encode(said), b"\n"])
+        if plan.keep == "warc":
+            (folder / WARCS).mkdir(exist_ok=True)  # of a part without answers, too
+            write_index(folder, 1, folder / KEPT, ledger.meta.kept)
         finish_ledger(folder, ledger, wall, complete=complete)

@@ -181,7 +181,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
     def finish(self, wall: float, complete: bool) -> None:  # noqa: FBT001
         """End the run: list what failed, and if all is decided call the job finished."""
         with plainly(self.path):
-            if self.kept is not None and self.kept.has_archive:
+            if self.archive is not None and self.kept is not None:
                 write_index(self.path, 1, self.path / KEPT, self.kept.length)
             finish_ledger(self.path, self.ledger, wall, complete=complete)
 

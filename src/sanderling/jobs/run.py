@@ -75,7 +75,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self._budget.twice = lambda: folder.twice
         self._credentials = make_credentials(job, folder, scope, clock, memory)
         self.functions = JobFunctions(job, folder.arguments, self._credentials, self._watch, scope)
-        session = CrawlSession(folder.path, transport.hosts, clock)
+        session = CrawlSession(folder.cookies, transport.hosts, clock)
         sink = LedgerSink(folder, executor, session=session)
         writer: LedgerWriter = Writer(
             sink, lambda: Checkpoint(self._budget.requests, folder.positions), clock, rules.writing

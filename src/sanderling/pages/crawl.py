@@ -58,7 +58,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self.rules = rules
         self._hand_over = hand_over
         self._visiting = folder.visiting if rules.visits is not None else None
-        session = CrawlSession(folder.path, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
+        session = CrawlSession(folder.cookies, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
         http = session.sender(http)
         self._sink = LedgerSink(folder, executor, hand_over, _row, session)
         gather = rules.writing if hand_over is None else GATHER

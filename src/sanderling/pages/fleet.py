@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from sanderling.clock import Clock
+from sanderling.crawls.fleet_archive import SharedArchive
 from sanderling.crawls.fleet_frontier import WRITING, FrontierPartOpener
 from sanderling.crawls.fleet_log import PendingParts, PendingRows
 from sanderling.crawls.fleet_open import OpeningPart, SharedCrawl
+from sanderling.crawls.folder import plan_of
 from sanderling.fetch.transport import Transport
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.folder import CrawlFolder
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.output import PageRows
 from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
@@ -24,16 +26,16 @@ from sanderling.stores.frontier_visits import VisitedFrontier
 class SharedRows(PageRows):
     """The rows of a part, which wait for the commit that has them."""
 
-    def __init__(self, folder: Path, watermark: int) -> None:  # no file: so not that of the other rows
+    def __init__(self, folder: Path, pending: PendingRows) -> None:  # no file: so not that of the other rows
         self._folder = folder
-        self.archive = None
-        self.pending = PendingRows(watermark)
-        self.length = watermark
+        self.archive = pending.archive
+        self.pending = pending
+        self.length = pending.length
 
     def write(self, ended: Sequence[Ended]) -> int:
-        """Have bodies and rows kept with the next commit; where the rows end."""
+        """Have bodies, captures and rows kept with the next commit; where the rows end."""
         self.pending.keep_files(body for each in ended for body in (each.body, each.raw) if body is not None)
-        self.length = self.pending.append(each.row for each in ended if each.row is not None)
+        self.length = self.pending.archive_and_append(ended)
         return self.length
 
     def cut(self, length: int) -> None:
@@ -86,8 +88,10 @@ class PagePartOpener(FrontierPartOpener[VisitedFrontier, SharedCrawlFolder, Craw
         self, part: OpeningPart, ledger: VisitedFrontier, share: Callable[[PendingParts], None]
     ) -> SharedCrawlFolder:
         """Open the folder of a part."""
-        rows = SharedRows(part.path, ledger.meta.watermark)
-        share(rows.pending)
+        keeps_warc = plan_of(ledger.meta, part.path / LEDGER, CrawlPlan).keep == "warc"
+        pending = PendingRows(ledger.meta.watermark, SharedArchive(part.next_commit) if keeps_warc else None)
+        share(pending)
+        rows = SharedRows(part.path, pending)
         return SharedCrawlFolder(part.path, part.lock, ledger, self._rules.visits, self.clock.wall(), rows)
 
     def make_run(self, part: OpeningPart, folder: SharedCrawlFolder, transport: Transport[Any]) -> Crawl:

@@ -98,6 +98,11 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
             return cls.hold(path, opens, visits, wall)
 
     @property
+    def archive(self) -> PageArchive | None:
+        """The WARC of what is fetched, if there is one."""
+        return self.rows.archive
+
+    @property
     def crawl(self) -> int:
         """The how-manieth crawl of this folder it is."""
         return self.ledger.meta.crawl
@@ -121,7 +126,7 @@ class CrawlFolder(LedgerFolder[VisitedFrontier]):
     def holds_earlier(self, url: str) -> bool:
         """Whether a 304 would do: of pages that are visited; with an archive, if it has that of an earlier crawl."""
         before = self.crawl > 1 or self.ledger.meta.visited
-        return before and (self.rows.archive is None or self.rows.archive.earlier(url) is not None)
+        return before and (self.archive is None or self.archive.earlier(url) is not None)
 
     def write(
         self, ended: Sequence[Ended], found: Sequence[FoundUrl], again: Sequence[RetryUrl], requests: int | None

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from sanderling.crawls.archive import check_archive
+from sanderling.crawls.archive_check import check_archive
 from sanderling.crawls.folder import plan_of
 from sanderling.crawls.verify import ComparedRow, CrawlProof, LedgerInspection, check_bodies, inspect, size_of
 from sanderling.extras import load

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from sanderling.clock import Clock
+from sanderling.crawls.fleet_log import PendingObjects
 from sanderling.crawls.fleet_open import OpenedRun, OpeningPart, PartOpener, SharedCrawl
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import LeasedSender
@@ -36,7 +37,6 @@ from sanderling.repos.sink import RULES
 from sanderling.stores import sqlite_progress
 from sanderling.stores.durable import FolderError
 from sanderling.stores.fleet import FleetCrawl
-from sanderling.stores.frontier_rows import BodyFile
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.stores.sqlite_progress import SqliteProgress
 
@@ -94,10 +94,10 @@ class PendingSegment:
         self.bytes += sum(len(block) for _, block in blocks)
         return self.number
 
-    def take(self) -> tuple[bytes, Sequence[BodyFile]]:
+    def take(self) -> PendingObjects:
         """The segment as a file; nothing if nothing waits."""
         if not self._blocks:
-            return b"", ()
+            return PendingObjects(b"")
         file = io.BytesIO()
         writer = RcaWriter(file, created_at=self._created_at())
         for did, block in self._blocks:
@@ -105,7 +105,7 @@ class PendingSegment:
         writer.finalise()
         self._blocks, self.bytes = [], 0
         self.finalised += 1
-        return file.getvalue(), ()
+        return PendingObjects(file.getvalue())
 
 
 class SharedPages:

@@ -2,7 +2,8 @@
 
 Terms. *Log*: the transactions of a part's ledger since its last snapshot, in order; whoever takes the part over makes
 its own copy of the ledger from both. *Segment*: rows of a part in the object store; it counts once it is in a commit.
-*MailReader*: what other parts have found for a part, until a commit of that part says that it has it.
+*MailReader*: what other parts have found for a part, until a commit of that part says that it has it. *Cookies* of a
+part are in its commits, too: whoever has it next goes on with those that the last answers were asked with.
 
 Nothing here crosses parts in one transaction, so parts may lie on several servers.
 """
@@ -34,6 +35,7 @@ class FleetCrawl(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     servers: int = 1
     done: bool = False  # nothing is left that anybody asks for
+    retries: int = 0  # how often what had failed was to be asked for again
     format: int = FORMAT
 
 
@@ -46,6 +48,7 @@ class PartCommit(NamedTuple):
     segment: str = ""  # the key of its rows in the object store, if it has any
     size: int = 0  # bytes of them
     read: Sequence[int] = ()  # messages of the inbox that it has
+    cookies: Sequence[tuple[bytes, bytes]] = ()  # by key, those that are new or changed; empty ones are gone
 
 
 class LoggedCommit(NamedTuple):
@@ -126,6 +129,7 @@ class Beat(NamedTuple):
     asked: int = 0  # by all parts together
     weights: int = 100  # of these workers together
     late: float = 0.0  # those of the others, on average
+    retries: int = 0  # how often what had failed was to be asked for again
 
 
 class CrawlView(NamedTuple):
@@ -191,6 +195,9 @@ class FleetStore(Leases, Protocol):
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         """The commits behind one, in order."""
 
+    async def cookies(self, part: int) -> list[bytes]:
+        """The cookies that a part has by its commits."""
+
     async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
         """The log up to a commit is in the object `key`. Raises LeaseLostError."""
 
@@ -208,6 +215,12 @@ class FleetStore(Leases, Protocol):
 
     async def end(self, *, done: bool) -> None:
         """Nothing is left; or somebody goes on with what was set aside."""
+
+    async def retry(self, number: int) -> None:
+        """Have what failed asked for again, for this time the `number`; if that was said before, nothing changes.
+
+        Whoever has a part hears it with the next beat.
+        """
 
     async def segments(self, part: int, after: int) -> list[Segment]:
         """The segments of a part behind a commit, in order."""

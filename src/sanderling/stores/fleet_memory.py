@@ -37,6 +37,7 @@ class _Part:
     snapshot: int = 0
     token: str = ""
     key: str = ""
+    cookies: dict[bytes, bytes] = field(default_factory=dict)
     limiter: bytes = b""
     news: bytes = b""
 
@@ -120,6 +121,12 @@ class MemoryFleet(MemoryLeases):
             for part in found.parts.values():
                 part.idle = part.idle if done else -1
 
+    async def retry(self, number: int) -> None:
+        found = self._found()
+        if found is not None and found.crawl.retries < number:
+            found.crawl = msgspec.structs.replace(found.crawl, retries=number)
+            await self.end(done=False)
+
     async def forget(self) -> None:
         if self._found():
             del self._memory.crawls[self.name]
@@ -155,8 +162,9 @@ class MemoryFleet(MemoryLeases):
         late = [each.late for each in others if each.name != self.holder]
         fetched = sum(each.fetched for each in found.parts.values())
         asked = sum(each.asked for each in found.parts.values())
-        sums = fetched, now, asked, weights or 100, sum(late) / max(1, len(late))
-        return Beat(kept, max(1, len(others)), lacking, draining, found.crawl.done, *sums)
+        crawl = found.crawl
+        sums = fetched, now, asked, weights or 100, sum(late) / max(1, len(late)), crawl.retries
+        return Beat(kept, max(1, len(others)), lacking, draining, crawl.done, *sums)
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
         free, quiet = self._quotas().get(quota, BookedTime(0.0, 0.0))
@@ -204,6 +212,8 @@ class MemoryFleet(MemoryLeases):
             part.segments.append(Segment(number, commit.segment, commit.size))
         for each in commit.read:
             part.inbox.pop(each, None)
+        part.cookies |= dict(commit.cookies)
+        part.cookies = {key: body for key, body in part.cookies.items() if body}
 
     async def is_committed(self, commit: PartCommit) -> bool:
         part = self._parts().get(commit.lease.part, _Part())
@@ -227,6 +237,9 @@ class MemoryFleet(MemoryLeases):
 
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         return [each for each in self._parts().get(part, _Part()).log if each.number > after][:most]
+
+    async def cookies(self, part: int) -> list[bytes]:
+        return list(self._parts().get(part, _Part()).cookies.values())
 
     async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
         part = self._parts().get(lease.part, _Part())

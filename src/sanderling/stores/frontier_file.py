@@ -61,6 +61,7 @@ class FrontierMeta(msgspec.Struct, frozen=True):
     inbox: str = "{}"  # JSON: how far what other parts sent is read, by file
     visited: bool = False  # pages are visited again: a URL may have more rows than one
     kept: int = 0  # the length of kept.jsonl that is vouched for
+    retried: int = 0  # of a fleet: how often what had failed waited again
 
 
 def key_of(url: str) -> bytes:

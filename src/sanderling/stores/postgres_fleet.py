@@ -56,6 +56,9 @@ TABLES = {
     "fleet_inbox": f"""CREATE TABLE fleet_inbox (
         crawl text NOT NULL, part integer NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, body bytea NOT NULL,
         PRIMARY KEY (crawl, part, id)) WITH ({BRISK})""",
+    "fleet_cookie": """CREATE TABLE fleet_cookie (
+        crawl text NOT NULL, part integer NOT NULL, key bytea NOT NULL, body bytea NOT NULL,
+        PRIMARY KEY (crawl, part, key))""",
     "fleet_quota": """CREATE TABLE fleet_quota (
         crawl text NOT NULL, quota text NOT NULL, free float8 NOT NULL DEFAULT 0, quiet float8 NOT NULL DEFAULT 0,
         PRIMARY KEY (crawl, quota)) WITH (fillfactor = 50)""",
@@ -87,16 +90,25 @@ SWEEP = """WITH looked AS (
     gone AS (DELETE FROM fleet_quota WHERE crawl = $1 AND quota IN (SELECT quota FROM old))
     SELECT coalesce(max(quota), '') FROM looked"""
 SWEPT = 50  # quotas that are looked at with each beat, and two for each stretch that was booked
-OF_CRAWL = ("fleet_part", "fleet_log", "fleet_segment", "fleet_inbox", "fleet_worker", "fleet_quota")
+OF_CRAWL = ("fleet_part", "fleet_log", "fleet_segment", "fleet_inbox", "fleet_worker", "fleet_quota", "fleet_cookie")
 
-COMMIT = """WITH fence AS (
+_FENCED = """WITH fence AS (
         UPDATE lease SET head = head + 1
         WHERE scope = $1 AND part = $2 AND holder = $3 AND epoch = $4 AND head = $5 RETURNING part),
     logged AS (INSERT INTO fleet_log SELECT $1, part, $5 + 1, $6, $7 FROM fence),
     kept AS (INSERT INTO fleet_segment SELECT $1, part, $5 + 1, $8, $9 FROM fence WHERE $8 <> ''),
     had AS (DELETE FROM fleet_inbox
-        WHERE crawl = $1 AND part = $2 AND id = ANY($10::bigint[]) AND EXISTS (SELECT 1 FROM fence))
-    SELECT count(*) FROM fence"""
+        WHERE crawl = $1 AND part = $2 AND id = ANY($10::bigint[]) AND EXISTS (SELECT 1 FROM fence))"""
+COMMIT = f"{_FENCED} SELECT count(*) FROM fence"  # noqa: S608 - ours
+COMMIT_COOKIES = f"""{_FENCED},
+    jar AS (INSERT INTO fleet_cookie SELECT $1, part, key, body
+        FROM fence, unnest($11::bytea[], $12::bytea[]) AS said (key, body) WHERE body <> ''
+        ON CONFLICT (crawl, part, key) DO UPDATE SET body = excluded.body),
+    gone AS (DELETE FROM fleet_cookie USING unnest($11::bytea[], $12::bytea[]) AS said (key, body)
+        WHERE crawl = $1 AND part = $2 AND fleet_cookie.key = said.key AND said.body = ''
+        AND EXISTS (SELECT 1 FROM fence))
+    SELECT count(*) FROM fence"""  # noqa: S608 - ours
+COOKIES = "SELECT body FROM fleet_cookie WHERE crawl = $1 AND part = $2 ORDER BY key"
 COMMITTED = "SELECT count(*) FROM fleet_log WHERE crawl = $1 AND part = $2 AND number = $3 AND token = $4"
 SEND = """INSERT INTO fleet_inbox (crawl, part, body)
     SELECT $1, part, body FROM unnest($2::int[], $3::bytea[]) AS sent (part, body)"""
@@ -124,6 +136,7 @@ IDLE = f"""WITH held AS ({HELD} AND head = $5
         WHERE crawl = $1 AND part = $2 AND EXISTS (SELECT 1 FROM held)
         AND (idle, fetched, waiting, asked) <> ($7, $8, $9, $10))
     SELECT count(*) FROM held"""  # noqa: S608 - ours
+BUSY = "UPDATE fleet_part SET idle = -1 WHERE crawl = $1"
 VIEW = """SELECT count(*) FILTER (WHERE idle <> head),
     (SELECT count(*) FROM (SELECT 1 FROM fleet_inbox WHERE crawl = $1 LIMIT 1) AS one),
     coalesce(sum(head), 0)::bigint, coalesce(sum(waiting), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
@@ -150,7 +163,9 @@ BEATEN = """WITH worker AS (
     working AS (SELECT name, parts, weight, late, sum(weight) OVER () AS weights FROM worker WHERE counts)
     SELECT live, lacking, (SELECT done FROM fleet_crawl WHERE scope = $1),
     coalesce(fetched, 0)::bigint, extract(epoch FROM clock_timestamp())::float8, coalesce(asked, 0)::bigint,
-    weights, late, (SELECT coalesce(min(seen) < clock_timestamp() - $3 * interval '1 s', false) FROM worker)
+    weights, late,
+    (SELECT coalesce((said::json->>'retries')::int, 0) FROM fleet_crawl WHERE scope = $1),
+    (SELECT coalesce(min(seen) < clock_timestamp() - $3 * interval '1 s', false) FROM worker)
     FROM (SELECT count(*) AS live, coalesce(bool_or(parts < $4::bigint * weight / weights), false) AS lacking,
             coalesce(max(weights), 100) AS weights, coalesce(avg(late) FILTER (WHERE name <> $5), 0)::float8 AS late
         FROM working) AS workers,
@@ -218,7 +233,16 @@ class PostgresFleet(PostgresLeases):
         async with self._db() as db, db.transaction():
             await db.execute("UPDATE fleet_crawl SET done = $2 WHERE scope = $1", self.scope, done)
             if not done:
-                await db.execute("UPDATE fleet_part SET idle = -1 WHERE crawl = $1", self.scope)
+                await db.execute(BUSY, self.scope)
+
+    async def retry(self, number: int) -> None:
+        async with self._db() as db, db.transaction():
+            said = await db.fetchval("SELECT said FROM fleet_crawl WHERE scope = $1 FOR UPDATE", self.scope)
+            if said is None or (crawl := msgspec.json.decode(said, type=FleetCrawl)).retries >= number:
+                return
+            said = msgspec.json.encode(msgspec.structs.replace(crawl, retries=number)).decode()
+            await db.execute("UPDATE fleet_crawl SET said = $2, done = false WHERE scope = $1", self.scope, said)
+            await db.execute(BUSY, self.scope)
 
     async def forget(self) -> None:
         async with self._db() as db, db.transaction():
@@ -269,7 +293,8 @@ class PostgresFleet(PostgresLeases):
         given = (commit.token, commit.body, commit.segment, commit.size, list(commit.read))
         async with self._db() as db:
             held = self.scope, lease.part, self.holder, lease.epoch, lease.head
-            if not await db.fetchval(COMMIT, *held, *given):
+            jar = map(list, zip(*commit.cookies, strict=True))
+            if not await db.fetchval(COMMIT_COOKIES if commit.cookies else COMMIT, *held, *given, *jar):
                 raise LeaseLostError(f"part {lease.part} of {self.name} is not ours any more (epoch {lease.epoch})")
 
     async def is_committed(self, commit: PartCommit) -> bool:
@@ -300,6 +325,10 @@ class PostgresFleet(PostgresLeases):
     async def log(self, part: int, after: int, most: int) -> list[LoggedCommit]:
         async with self._db() as db:
             return [LoggedCommit(*row) for row in await db.fetch(LOG, self.scope, part, after, most)]
+
+    async def cookies(self, part: int) -> list[bytes]:
+        async with self._db() as db:
+            return [body for (body,) in await db.fetch(COOKIES, self.scope, part)]
 
     async def keep_snapshot(self, lease: Lease, number: int, token: str, key: str) -> None:
         async with self._db() as db:

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from command_line import here, run, start
 from scripted_server import ScriptedServer, Step, answer
+from warc_files import captured
 
-from sanderling.crawls.archive import segments
 from sanderling.crawls.kept import Keep
 
 KILLS, LISTS, EACH = 3, 3, 6
@@ -45,16 +45,8 @@ def shop() -> dict[str, list[bytes | list[Step]]]:
 
 
 def captures(folder: Path) -> Counter[str]:
-    """How often each path is in the archives, as warcio reads them, with all digests right."""
-    warcio = pytest.importorskip("warcio", reason="warcio is not installed: pip install warcio")
-    found: Counter[str] = Counter()
-    for path in segments(folder, "pages-0001"):
-        with path.open("rb") as file:
-            for record in warcio.ArchiveIterator(file, check_digests="raise"):
-                record.content_stream().read()
-                if record.rec_type in ("response", "revisit"):
-                    found["/" + record.rec_headers.get_header("WARC-Target-URI").split("/", 3)[3]] += 1
-    return found
+    """How often each path is in the archives."""
+    return Counter("/" + url.split("/", 3)[3] for url in captured(folder))
 
 
 def kill_again_and_again(folder: Path, keep: Keep, *, job: bool) -> Counter[str]:

@@ -11,6 +11,7 @@ import pytest
 from command_line import Done, finish, here, rows, run, start
 from part_processes import asked, site, until
 from services.postgres import fresh_database
+from warc_files import captured
 
 from sanderling.crawls.parts import folders_of
 from sanderling.worlds.site import SiteServer
@@ -81,14 +82,15 @@ def kept(out: Path) -> list[str]:
 
 
 @pytest.mark.timeout(180)
-def test_whoever_is_killed_every_record_is_there_once_and_it_is_read_as_one(shared: Shared) -> None:
+@pytest.mark.parametrize("keep", ["html", "warc"])
+def test_whoever_is_killed_every_record_is_there_once_and_it_is_read_as_one(shared: Shared, keep: str) -> None:
     out, alone = shared.root / "pulled", shared.root / "alone"
 
     async def main() -> dict[str, Done]:
         async with site() as server:
-            first = await start(*shared.command(server, "one", "--json", "--keep", "html"))
+            first = await start(*shared.command(server, "one", "--json", "--keep", keep))
             await until(lambda: asked(server) > 20)
-            second = await start(*shared.command(server, "two", "--json", "--keep", "html"))
+            second = await start(*shared.command(server, "two", "--json", "--keep", keep))
             await until((shared.root / "two" / shared.name / "copies").is_dir)
             before = asked(server)
             await until(lambda: asked(server) > before + 20)
@@ -104,7 +106,7 @@ def test_whoever_is_killed_every_record_is_there_once_and_it_is_read_as_one(shar
                 "verify": ["verify", str(out), "--json"],
                 "export": ["export", str(out), "--to", str(shared.root / "all.jsonl")],
                 "show": ["show", str(out), url],
-                "third": shared.command(server, "three", "--json", "--keep", "html"),
+                "third": shared.command(server, "three", "--json", "--keep", keep),
             }.items():
                 said[name] = await here(*words)
             job = str(shared.root / "one.py")
@@ -129,6 +131,11 @@ def test_whoever_is_killed_every_record_is_there_once_and_it_is_read_as_one(shar
     proof = json.loads(said["verify"].out)
     assert (proof["ok"], proof["finished"], proof["records"]) == (True, True, len(everything))
     assert proof["kept"] >= len(everything)
+    if keep == "warc":
+        with_answers = [part for part in folders_of(out) if (part / "kept.jsonl").exists()]
+        kept_lines = [row for part in with_answers for row in rows(part, "kept.jsonl")]
+        captures = [url for part in folders_of(out) for url in captured(part)]
+        assert sorted(captures) == sorted(row["url"] for row in kept_lines)
     exported = [json.loads(line) for line in (shared.root / "all.jsonl").read_text().splitlines()]
     assert sorted(row["url"] for row in exported) == everything
     assert json.loads(said["third"].out)["done"]
@@ -179,6 +186,26 @@ def test_a_budget_that_is_spent_ends_all_and_a_larger_one_goes_on(shared: Shared
     assert (json.loads(rest.out)["done"], json.loads(rest.out)["waiting"]) == (True, 0)
 
 
+@pytest.mark.timeout(180)
+def test_a_retry_asks_again_for_what_failed_by_as_many_machines_as_there_are(shared: Shared) -> None:
+    async def main() -> tuple[list[Done], list[int]]:
+        async with site() as server:
+            done, counts = [await here(*shared.command(server, "one", "--json"))], [asked(server)]
+            workers = [await start(*shared.command(server, name, "--json", "--retry")) for name in ("two", "three")]
+            done += [await finish(each) for each in workers]
+            counts.append(asked(server))
+            done.append(await here(*shared.pull(shared.root / "pulled")))
+            return done, counts
+
+    done, counts = run(main)
+
+    assert [each.code for each in done] == [0] * 4, done
+    failed = sum(len(rows(part, "failed.jsonl")) for part in folders_of(shared.root / "pulled"))
+    assert failed == 20  # two broken links on each host
+    assert failed <= counts[1] - counts[0] <= failed + 10  # and robots.txt of each host
+    assert len(kept(shared.root / "pulled")) == json.loads(done[1].out)["records"] == json.loads(done[0].out)["records"]
+
+
 OTHER_READERS = JOB.replace("any_page", "each_page")
 
 
@@ -189,8 +216,7 @@ OTHER_READERS = JOB.replace("any_page", "each_page")
         (OTHER_READERS, (), "its readers are any_page, not each_page"),
         (JOB, ("--set", "since=2"), "it has other arguments: since is 1, not 2"),
         (JOB, ("--keep", "html"), "its --keep is not given, not html"),
-        (JOB, ("--keep", "warc"), "--keep warc is not for a fleet"),
-        (JOB, ("--retry",), "--retry is not for a fleet"),
+        (JOB, ("--keep", "warc"), "its --keep is not given, not warc"),
         (JOB, ("--from", "nowhere"), "--from reads what this machine has"),
         (JOB, ("--try", "3"), "--try asks for a few pages, and shares nothing"),
     ],

@@ -6,7 +6,9 @@ import signal
 from pathlib import Path
 
 from command_line import QUICK, here, rows, run, start
+from cookie_wall import PAGES, cookie_wall
 from part_processes import asked, children, is_free, is_there, site, until
+from warc_files import captured
 
 from sanderling.crawls.parts import folders_of
 from sanderling.crawls.verify import verify_parts
@@ -44,6 +46,53 @@ def test_whoever_is_killed_every_url_comes_to_one_end(tmp_path: Path) -> None:
     parts = folders_of(out)
     kept = [row["url"] for part in parts for row in (*rows(part), *rows(part, "failed.jsonl"))]
     assert sorted(kept) == sorted(expected)
+    assert verify_parts(out, verify).ok
+
+
+def test_a_session_goes_on_in_whichever_process_has_the_host(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def main() -> list[str]:
+        async with cookie_wall() as wall:
+            first = ["pages", "crawl", wall.url, "--out", str(out), "--processes", "2", "--rps", "20", *QUICK]
+            process = await start(*first)
+            await until(lambda: len(wall.asked) > 4)
+            for child in children(process.pid):
+                os.kill(child, signal.SIGKILL)  # each is started again
+            await until(lambda: len(wall.asked) > 10)
+            process.kill()
+            await process.communicate()
+            await until(lambda: is_free(out))
+            assert len(wall.asked) < PAGES
+            done = await here(*[{"2": "3"}.get(word, word) for word in first])
+            assert done.code == 0, done.err
+            return wall.refused
+
+    assert run(main) == []
+    assert sum(len(rows(part)) for part in folders_of(out)) == PAGES + 1
+
+
+def test_a_warc_of_several_processes_has_each_page_once(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def main() -> None:
+        async with site() as server:
+            process = await start(*command(server, out, 2), "--keep", "warc")
+            await until(lambda: asked(server) > 20)
+            os.kill(children(process.pid)[0], signal.SIGKILL)
+            before = asked(server)
+            await until(lambda: asked(server) > before + 20)
+            process.kill()
+            await process.communicate()
+            await until(lambda: is_free(out))
+            done = await here(*command(server, out, 3), "--keep", "warc")
+            assert done.code == 1, done.err  # two broken links on each host
+
+    run(main)
+
+    kept = [row["url"] for part in folders_of(out) for row in rows(part)]
+    assert len(kept) > 60
+    assert sorted(url for part in folders_of(out) for url in captured(part)) == sorted(kept)
     assert verify_parts(out, verify).ok
 
 

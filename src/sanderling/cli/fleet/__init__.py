@@ -22,6 +22,13 @@ app.command(
     help_epilogue="Example:\n\n    sanderling fleet drain example --fleet postgresql://db.example.org/crawls",
 )
 app.command(
+    "sanderling.cli.fleet.commands:retry",
+    name="retry",
+    help="Have what failed in a crawl of pages, or in a job, asked for again: by those who work on it, or will.\n\n"
+    "Exit code 0; 2 if there is no such crawl.",
+    help_epilogue="Example:\n\n    sanderling fleet retry example --fleet postgresql://db.example.org/crawls",
+)
+app.command(
     "sanderling.cli.fleet.commands:forget",
     name="forget",
     help="Delete a crawl: what the servers know of it, and its objects. Nobody may be working on it.\n\n"

@@ -1,4 +1,4 @@
-"""`sanderling fleet status`, `drain` and `forget`."""
+"""`sanderling fleet status`, `drain`, `retry` and `forget`."""
 
 import asyncio
 from collections import Counter
@@ -45,6 +45,22 @@ def drain(
         see = again("fleet status", name, *fleet_flags(fleet))
         raise CommandError(f"the crawl {name} has no worker {worker}; see: {see}", code=2)
     print(f"{count(told, 'worker')} told to end; each gives its parts to the others first")
+
+
+def retry(name: CrawlName, *, fleet: Servers = ()) -> None:
+    """Have what failed asked for again."""
+
+    async def tell() -> bool:
+        async with open_fleet(fleet, name) as servers:
+            crawl = await find_crawl(servers, name)
+            if crawl.system == "repos":
+                raise CommandError(f"the crawl {name} is one of repos; expected one of pages, or of a job", code=2)
+            await servers.retry(crawl.retries + 1)
+            return bool(await servers.call(servers.servers[0].workers()))
+
+    works = asyncio.run(tell())
+    who = "those who work on it" if works else "whoever works on it next: run its command"
+    print(f"What failed in {name} is asked for again by {who}")
 
 
 def forget(

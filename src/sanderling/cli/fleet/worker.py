@@ -45,7 +45,7 @@ from sanderling.executor import in_threads
 from sanderling.observe.report import AnyReport, Process
 from sanderling.redact import redact_url
 from sanderling.stores.durable import FolderError
-from sanderling.stores.fleet import CrawlView, FleetCrawl
+from sanderling.stores.fleet import CrawlView, FleetCrawl, WorkerPace
 from sanderling.stores.leases import LeasesAwayError, LeasesError
 from sanderling.stores.objects import ObjectError
 from sanderling.stores.status_file import StatusFile
@@ -73,6 +73,7 @@ class FleetSystem(Generic[R]):
 
     name = ""
     known: tuple[type[Exception], ...] = ()  # errors that its run may end with, beside those of a fleet
+    retry = False  # ask again for what failed, too
 
     def __init__(self, out: Path, sharing: FleetFlags, options: Options, onward: str) -> None:
         """`onward` is the command that goes on with it."""
@@ -202,8 +203,13 @@ async def _work(
     """Work, with so many more processes; or be one that was `started` by another."""
     sharing, clock, (screen, status) = system.sharing, FleetClock(), shown
     async with AsyncExitStack() as stack:
-        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, who_we_are()))
+        identity = who_we_are()
+        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, identity))
         crawl = await _begin(system, fleet, name, clock)
+        if system.retry and not started:
+            await fleet.beat([], [], "", WorkerPace())  # whoever comes a moment later sees that we work
+            alone = await retry_failed(fleet, name, identity.name)
+            screen.note("what failed waits again" if alone else "--retry: others work on it, so we join them")
         place = await stack.enter_async_context(open_place(sharing.objects or "", prefix_of(crawl)))
         stack.callback(slices_in_force.reset, slices_in_force.set(FleetSlices(fleet, clock, crawl.seconds)))
         opened = await system.open(SharedCrawl(fleet, crawl, place), clock, stack)
@@ -276,6 +282,19 @@ async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: F
     if found.done and (await fleet.view()).waiting:
         await fleet.end(done=False)
     return found
+
+
+async def retry_failed(fleet: FleetStores, name: str, worker: str) -> bool:
+    """Have what failed asked for again, unless others than this worker work on it; whether it is.
+
+    Those who come with the same command at the same time want it once.
+    """
+    first = fleet.servers[0]
+    crawl, workers = await fleet.call(first.find(name)), await fleet.call(first.workers())
+    if crawl is None or (not crawl.done and any(each.name != worker and each.seen < crawl.seconds for each in workers)):
+        return False
+    await fleet.retry(crawl.retries + 1)
+    return True
 
 
 def _check_same(system: FleetSystem[R], found: FleetCrawl, objects: str) -> None:

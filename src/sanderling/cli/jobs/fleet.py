@@ -29,13 +29,8 @@ HELD = 1 / 3
 
 def run_worker_of(command: JobCommand) -> None:
     """Work on the job of a fleet until nothing is left of it; exit with the code that says how it went."""
-    if command.flags.keep == "warc":
-        raise CommandError("--keep warc is not for a fleet: expected html, or nothing", code=2)
     if command.asking.from_ is not None:
         raise CommandError("--from reads what this machine has, and asks nobody; expected it without --fleet", code=2)
-    if command.flags.retry:
-        wanted = "bring the job here with sanderling fleet pull, and run it there with --retry"
-        raise CommandError(f"--retry is not for a fleet, which goes on with what waits; {wanted}", code=2)
     run_worker(JobsFleet(command), command.flags.processes, as_json=command.as_json)
 
 
@@ -47,6 +42,7 @@ class JobsFleet(FleetSystem[Report[JobFacts]]):
 
     def __init__(self, command: JobCommand) -> None:
         super().__init__(command.out, command.sharing, command.options, command.go_on)
+        self.retry = command.flags.retry
         self._command = command
         job = command.job
         try:

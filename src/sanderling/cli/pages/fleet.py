@@ -7,7 +7,6 @@ from typing import cast
 
 import msgspec
 
-from sanderling.cli.command_error import CommandError
 from sanderling.cli.fleet.flags import FleetClock
 from sanderling.cli.fleet.worker import COPIES, FleetSystem, OpenedSystem, run_worker
 from sanderling.cli.pages.crawl import PagesFlags
@@ -25,8 +24,6 @@ from sanderling.stores.fleet import CrawlView
 
 def run_worker_of(out: Path, plan: CrawlPlan | None, flags: PagesFlags, *, as_json: bool) -> None:
     """Work on the crawl of a fleet until nothing is left of it; exit with the code that says how it went."""
-    if plan is not None and plan.keep == "warc":
-        raise CommandError("--keep warc is not for a fleet: expected html, or nothing", code=2)
     run_worker(PagesFleet(out, plan, flags), flags.processes, as_json=as_json)
 
 
