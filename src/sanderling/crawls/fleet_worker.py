@@ -142,8 +142,8 @@ class FleetWorker:
         """Beat until nothing is ours any more, and nothing more is wanted."""
         every = self.crawl.seconds / BEATS
         stopped_at = None
-        while not self._leaving or self._mine:
-            if self._leaving:
+        while not self.leaving or self._mine:
+            if self.leaving:
                 now = self._clock.now()
                 stopped_at = now if stopped_at is None else stopped_at
                 self._hurry(now - stopped_at)
@@ -157,7 +157,8 @@ class FleetWorker:
                 await self._sleep(every)
 
     @property
-    def _leaving(self) -> bool:
+    def leaving(self) -> bool:
+        """Whether it gives all of its parts back, and ends."""
         return self._stopped or self._draining or self.board.over or self._failed is not None
 
     def _hurry(self, seconds: float) -> None:
@@ -187,7 +188,7 @@ class FleetWorker:
                 self._stop_part(each)  # whoever opens it again asks for what failed
         if beat.done:
             self.board.over = True
-        if not self._leaving:
+        if not self.leaving:
             others = beat.weights - pace.weight  # as the server knew us
             weight = self.lateness.compare(beat.late, lacking=beat.lacking)
             await self._share(group, fair_share(self.crawl.parts, weight, others + weight, lacking=beat.lacking))

@@ -11,6 +11,7 @@ from sanderling.crawls.fleet_frontier import WRITING, FrontierPartOpener
 from sanderling.crawls.fleet_log import PendingParts, PendingRows
 from sanderling.crawls.fleet_open import OpeningPart, SharedCrawl
 from sanderling.crawls.folder import plan_of
+from sanderling.engine.handover import HandOver
 from sanderling.fetch.transport import Transport
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.earlier import LEDGER
@@ -60,6 +61,20 @@ class SharedCrawlFolder(CrawlFolder):
         return self._rows
 
 
+class PartHandOver:
+    """The hand-over of a worker, as one of its parts has it: a part that goes to others does not stop it."""
+
+    def __init__(self, of: HandOver[bytes], is_leaving: Callable[[], bool]) -> None:
+        self.hand = of.hand
+        self._of = of
+        self._is_leaving = is_leaving
+
+    def stop(self) -> None:
+        """The part is to end; the worker, too, if it leaves."""
+        if self._is_leaving():
+            self._of.stop()
+
+
 class PagePartOpener(FrontierPartOpener[VisitedFrontier, SharedCrawlFolder, Crawl]):
     """Opens parts of a crawl of pages, each with a transport of its own."""
 
@@ -73,8 +88,11 @@ class PagePartOpener(FrontierPartOpener[VisitedFrontier, SharedCrawlFolder, Craw
         clock: Clock,
         make_transport: Callable[[], Transport[Any]],
         rules: CrawlRules,
+        hand_over: HandOver[bytes] | None = None,
     ) -> None:
+        """The parts of a worker have one `hand_over`."""
         super().__init__(folder, shared, clock, make_transport)
+        self._hand_over = hand_over
         visits = rules.visits
         if visits is not None and visits.a_day is not None:
             visits = replace(visits, a_day=visits.a_day / shared.crawl.parts)
@@ -97,7 +115,8 @@ class PagePartOpener(FrontierPartOpener[VisitedFrontier, SharedCrawlFolder, Craw
     def make_run(self, part: OpeningPart, folder: SharedCrawlFolder, transport: Transport[Any]) -> Crawl:
         """The crawl of a part."""
         rules = replace(self._rules, slots=self.slots(self._rules.slots))
-        return Crawl(folder, transport, part.executor, rules=rules, clock=self.clock)
+        feed = None if self._hand_over is None else PartHandOver(self._hand_over, lambda: self.worker.leaving)
+        return Crawl(folder, transport, part.executor, rules=rules, clock=self.clock, hand_over=feed)
 
     def say(self, run: Crawl) -> tuple[Callable[[], int], Callable[[], int]]:
         """How many pages are kept; nobody counts requests."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 import shutil
 import signal
 from collections.abc import Sequence
@@ -16,8 +17,10 @@ from queue_commands import in_folder
 from raids import letter, usual
 from scripted_server import ScriptedServer, answer
 from sequence_commands import asked, begin, flags, raids, served, stored
+from services.postgres import fresh_database
 
 from sanderling.clock import SystemClock
+from sanderling.crawls.parts import folders_of
 from sanderling.events.handover import EventsHandOver
 from sanderling.formats.instance import Message
 from sanderling.stores.queue import Letter
@@ -88,6 +91,42 @@ def test_killed_again_and_again_every_page_is_there_once(tmp_path: Path, events:
     assert killed == [-9] * KILLS
     assert posts(events) == sorted(row["url"] for row in rows(out) if row["outcome"] == "OK")
     assert {url for url, _ in errors(events)} == {row["url"] for row in rows(out, "failed.jsonl")}
+
+
+def test_of_a_crawl_that_machines_share_every_page_is_there_once(tmp_path: Path, events: Path, postgres: str) -> None:
+    """Also those of a machine that is killed, and of parts that it has given to another."""
+    name, pulled = f"events-{secrets.token_hex(4)}", tmp_path / "pulled"
+
+    async def main(url: str) -> None:
+        async with SiteServer(World.make(1, ordinary=6, pages=8, others=()), SystemClock()) as server:
+            shared = ("--fleet", url, "--objects", f"file:{tmp_path / 'objects'}")
+            seeds = [server.url(host.name) for host in server.world.hosts]
+
+            def crawl(machine: str) -> list[str]:
+                flags = ("--lease", "3", "--fleet-parts", "8", *shared, *QUICK, *given(events))
+                return ["pages", "crawl", *seeds, "--out", str(tmp_path / machine / name), *flags]
+
+            first, second = await start(*crawl("one")), await start(*crawl("two"))
+            tally = server.tallies[server.world.hosts[0].name]
+            while tally.asked < 6 and first.returncode is None:  # noqa: ASYNC110 - a number
+                await asyncio.sleep(0.02)
+            first.kill()
+            await first.communicate()
+            done = await finish(second)
+            assert done.code == 0, done
+            assert f"Handed on to events, as {JOB}: " in done.out
+            brought = await here("fleet", "pull", name, *shared, "--out", str(pulled))
+            assert brought.code == 0, brought
+
+    with fresh_database(postgres) as url:
+        run(lambda: main(url))
+
+    consumed(events)
+    parts = folders_of(pulled)
+    kept = [row["url"] for part in parts for row in rows(part) if row["outcome"] == "OK"]
+    assert len(kept) > 30
+    assert posts(events) == sorted(kept)
+    assert {url for url, _ in errors(events)} == {row["url"] for part in parts for row in rows(part, "failed.jsonl")}
 
 
 async def waits(process: Process) -> None:

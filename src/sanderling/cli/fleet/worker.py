@@ -105,6 +105,10 @@ class FleetSystem(Generic[R]):
         del view
         return ()
 
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said at the end, beside how it went."""
+        return ()
+
     async def open(self, shared: SharedCrawl, clock: FleetClock, stack: AsyncExitStack) -> OpenedSystem[R]:
         """Open what the parts need; `stack` closes it."""
         raise NotImplementedError
@@ -127,7 +131,7 @@ def run_worker(system: FleetSystem[R], processes: str, *, as_json: bool) -> None
         with explain_end(system.onward, (*KNOWN, *system.known)), system.around():
             ended = run(_work(system, name, (screen, status), more, started=started))
     if not started:
-        screen.end(ended.words(), ended.as_json())
+        screen.end([*ended.words(), *system.notes()], ended.as_json())
         ended.exit()
 
 

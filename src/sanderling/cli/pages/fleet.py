@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -13,6 +13,9 @@ from sanderling.cli.pages.crawl import PagesFlags
 from sanderling.crawls.fleet_frontier import ledger_format
 from sanderling.crawls.fleet_open import SharedCrawl
 from sanderling.crawls.fleet_worker import FleetWorker
+from sanderling.crawls.session import LoginError
+from sanderling.engine.handover import HandOverError
+from sanderling.fetch.render import RenderError
 from sanderling.fetch.transport import share_memory
 from sanderling.observe.report import Process, Report
 from sanderling.pages.crawl import Crawl
@@ -20,6 +23,9 @@ from sanderling.pages.fleet import PagePartOpener
 from sanderling.pages.folder import CrawlPlan, plan_differences
 from sanderling.pages.report import PagesFacts, join_crawls, report_crawl
 from sanderling.stores.fleet import CrawlView
+
+if TYPE_CHECKING:
+    from sanderling.events.handover import EventsHandOver
 
 
 def run_worker_of(out: Path, plan: CrawlPlan | None, flags: PagesFlags, *, as_json: bool) -> None:
@@ -31,9 +37,11 @@ class PagesFleet(FleetSystem[Report[PagesFacts]]):
     """A crawl of pages, as its command was given."""
 
     name = "pages"
+    known = (HandOverError, LoginError, RenderError)
 
     def __init__(self, out: Path, plan: CrawlPlan | None, flags: PagesFlags) -> None:
         super().__init__(out, flags.sharing, flags.options, flags.again(out))
+        self._feed: EventsHandOver[bytes] | None = None
         self._plan = plan
         self._flags = flags
 
@@ -59,6 +67,10 @@ class PagesFleet(FleetSystem[Report[PagesFacts]]):
         most = self._flags.max_pages
         return () if most is None or view.fetched < most else ("--max-pages",)
 
+    def notes(self) -> tuple[str, ...]:
+        """What went on to events."""
+        return self._flags.onward.words(self._feed)
+
     async def open(
         self, shared: SharedCrawl, clock: FleetClock, stack: AsyncExitStack
     ) -> OpenedSystem[Report[PagesFacts]]:
@@ -67,12 +79,14 @@ class PagesFleet(FleetSystem[Report[PagesFacts]]):
         first = network.transport(clock)
         if first.renderer is not None:
             await stack.enter_async_context(first.renderer)
+        self._feed = await stack.enter_async_context(self._flags.onward.pages(clock, lambda _: None))
         opener = PagePartOpener(
             self.out / COPIES,
             shared,
             clock,
             lambda: replace(share_memory(network.transport(clock), first.memory), renderer=first.renderer),
             self._flags.rules(),
+            self._feed,
         )
         return OpenedSystem(opener, _report)
 
