@@ -58,6 +58,17 @@ class FleetInbox:
         self.taken |= {each.id for each in new}
         self._unread.extend(new)
 
+    @property
+    def waits(self) -> bool:
+        """Whether something is here that nobody has read."""
+        return bool(self._unread)
+
+    def take(self) -> list[InboxMessage]:
+        """All messages that are here. Whoever takes them keeps them, or gives up the part, and calls `read` never."""
+        messages = list(self._unread)
+        self._unread.clear()
+        return messages
+
     def read(self, positions: Mapping[str, int]) -> tuple[bytes, dict[str, int]]:
         """The lines of the next message, and what is read by then; no lines if there is none."""
         # One goes when somebody comes with its position: who was cancelled while it was read reads it again.

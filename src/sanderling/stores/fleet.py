@@ -193,6 +193,12 @@ class FleetStore(Leases, Protocol):
     async def segments(self, part: int, after: int) -> list[Segment]:
         """The segments of a part behind a commit, in order."""
 
+    async def agreed(self, name: str) -> str:
+        """What all workers of the crawl have agreed on under a name; "" for nothing yet."""
+
+    async def agree(self, name: str, value: str) -> str:
+        """What all workers have agreed on: the value of whoever came first."""
+
     async def book(self, quota: str, seconds: float) -> BookedTime:
         """Have the next stretch of so many seconds that nobody has of a quota that hosts of several parts share."""
 

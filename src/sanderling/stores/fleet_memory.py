@@ -48,6 +48,7 @@ class _Crawl:
     leases: LeaseTable
     parts: dict[int, _Part]
     workers: dict[str, tuple[float, Worker]] = field(default_factory=dict)  # with when they were seen
+    agreed: dict[str, str] = field(default_factory=dict)
     quotas: dict[str, BookedTime] = field(default_factory=dict)  # from when they are free, and quiet
 
 
@@ -144,6 +145,14 @@ class MemoryFleet(MemoryLeases):
         fetched = sum(each.fetched for each in found.parts.values())
         asked = sum(each.asked for each in found.parts.values())
         return Beat(kept, max(1, len(others)), fewest, draining, found.crawl.done, fetched, now, asked)
+
+    async def agreed(self, name: str) -> str:
+        found = self._found()
+        return found.agreed.get(name, "") if found else ""
+
+    async def agree(self, name: str, value: str) -> str:
+        found = self._found()
+        return found.agreed.setdefault(name, value) if found else value
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
         free, quiet = self._quotas().get(quota, BookedTime(0.0, 0.0))

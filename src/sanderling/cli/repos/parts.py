@@ -33,7 +33,7 @@ from sanderling.observe.report import Report
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory
 from sanderling.repos.forget import ForgettingDirectory
-from sanderling.repos.hand_out import HandedOut, HandOut, OwnHosts, PartLookup, remove_handed
+from sanderling.repos.hand_out import HandedOut, HandOut, remove_handed
 from sanderling.repos.parts import JoinedProgress, is_archive, settle_moves, share_slots
 from sanderling.repos.report import ReposFacts, RepoWatch, join_repos
 from sanderling.repos.segments import Segments
@@ -187,8 +187,8 @@ async def _run_group(
             return join_repos(now, process, known, before)
 
         group = ProcessGroup(out, parts, how_many(flags.processes), clock, screen.note)
-        cursors = [each.cursor() for each in progress.stores[:parts]]
-        hand_out = HandOut(out, directory, cursors, group.board, in_threads(reading), flags.keeping.page_size)
+        after = progress.begin_together()
+        hand_out = HandOut(out, directory, after, group.board, in_threads(reading), flags.keeping.page_size)
         shell = Shell(folder=out, options=flags.options, screen=screen, executor=in_threads(thread), report=report)
         return await run_system(_Group(group, hand_out, clock), shell)
 
@@ -245,7 +245,6 @@ def _crawl_own_parts(flags: RepoFlags, own: Sequence[int]) -> None:
             ForgettingDirectory(directory, Forgotten.of(out)),
             earlier,
             stack.enter_context(open_joined(place)).stores,
-            PartLookup(board.parts),
             board,
             clock,
         )
@@ -263,7 +262,6 @@ class _Shared:
     directory: Directory
     earlier: EarlierRevs | None
     progress: Sequence[RepoProgress]  # of all parts, and of what one process had begun
-    part_of: PartLookup
     board: Board
     clock: Clock
 
@@ -271,7 +269,7 @@ class _Shared:
         """Where one of them reads and writes."""
         number, path, segments, progress = part
         return Stores(
-            OwnHosts(self.directory, lambda url: self.part_of(url) == number),
+            self.directory,
             progress,
             segments,
             self.earlier,
