@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from fake_objects import MemoryObjects
 from fleet_crawl import Listed, inline
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_progress import MemoryProgress
 
 from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
 from sanderling.crawls.fleet_log import ObjectPlace
@@ -20,7 +20,8 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.fleet import FleetCrawl, WorkerIdentity
 from sanderling.stores.fleet_memory import FleetMemory, MemoryFleet
 from sanderling.stores.leases import HeldLease, Lease
-from sanderling.stores.ports import FIRST, Due, Finished, Unfinished
+from sanderling.stores.ports import FIRST, Due, Unfinished
+from sanderling.stores.sqlite_progress import SqliteProgress
 
 PARTS = 4
 CRAWL = FleetCrawl(
@@ -144,54 +145,79 @@ def test_a_page_that_is_damaged_is_said_to_be() -> None:
 
 
 class Sides:
-    """Two parts, the second of which gets what the first sends."""
+    """Two parts; what is sent is delivered when somebody says so."""
 
-    def __init__(self) -> None:
-        place = Place()
-        self.server = MemoryFleet(place.memory, "shore", WorkerIdentity("one", "one", "1"))
-        fleet = FleetStores([self.server], DirectStoreCaller())
+    def __init__(self, folder: Path) -> None:
+        self.server = MemoryFleet(Place().memory, "shore", WorkerIdentity("one", "one", "1"))
         asyncio.run(self.server.begin(CRAWL, range(PARTS)))
-        self.first, self.second, self.inbox = MemoryProgress(), MemoryProgress(), FleetInbox()
-        self.sends = MovedRepos(self.first, FleetOutbox(fleet, lease_of(0)), FleetInbox())
-        self.takes = MovedRepos(self.second, FleetOutbox(fleet, lease_of(1)), self.inbox)
+        self.progress = [_shared(folder / f"{part}.db") for part in range(2)]
+        self.inboxes = [FleetInbox() for _ in range(2)]
+        self.moved = [self.opened(part) for part in range(2)]
 
-    def schedule(self, *dids: str) -> dict[Due, int]:
-        failed = [Unfinished(did, "timeout", permanent=False, failures=3, due=77) for did in dids]
-        self.first.record([], failed, cursor=None, segment=0)
-        return dict.fromkeys(self.first.due(FIRST, FAR, 99), 1)
+    def opened(self, part: int) -> MovedRepos:
+        outbox = FleetOutbox(FleetStores([self.server], DirectStoreCaller()), lease_of(part))
+        return MovedRepos(self.progress[part], outbox, self.inboxes[part])
 
-    def deliver(self) -> None:
-        self.inbox.add(asyncio.run(self.server.receive([1], [], 99)))
+    def deliver(self, part: int) -> list[str]:
+        """Each message, without taking it away: so it comes again the next time."""
+        self.inboxes[part].add(asyncio.run(self.server.receive([part], [], 99)))
+        self.inboxes[part].taken.clear()
+        return [each.did for each in self.moved[part].take()]
 
-
-def test_what_is_scheduled_goes_to_the_other_part_as_it_is() -> None:
-    sides = Sides()
-    sides.sends.send(sides.schedule("did:plc:a", "did:plc:b"))
-    sides.deliver()
-    assert sides.first.view().scheduled == 0
-
-    found = sides.takes.take()
-
-    assert found == [Due(77, 3, "did:plc:a"), Due(77, 3, "did:plc:b")]
-    assert sides.second.due(FIRST, FAR, 99) == found
-    assert sides.second.reasons(["did:plc:a"]) == {"did:plc:a": "timeout"}
-    assert not sides.takes.waits
+    def scheduled(self) -> list[list[str]]:
+        return [[each.did for each in progress.due(FIRST, FAR, 99)] for progress in self.progress]
 
 
-def test_what_comes_twice_and_is_known_by_then_is_not_scheduled_again() -> None:
-    """The sender was killed before its progress had let go of them."""
-    sides = Sides()
-    moved = sides.schedule("did:plc:a", "did:plc:b")
-    sides.sends.send(moved)
-    sides.schedule("did:plc:a", "did:plc:b")
-    sides.sends.send(moved)
-    sides.deliver()
-    assert len(sides.takes.take()) == 2
+def _shared(path: Path) -> SqliteProgress:
+    SqliteProgress.create_shared(path)
+    return SqliteProgress(path)
 
-    sides.second.record([Finished("did:plc:a", 5)], [], cursor=None, segment=1)
-    sides.schedule("did:plc:a", "did:plc:b")
-    sides.sends.send(moved)
-    sides.deliver()
 
-    assert sides.takes.take() == []
-    assert (sides.second.view().total_crawled, sides.second.view().scheduled) == (1, 1)
+def scheduled(progress: SqliteProgress, *dids: str) -> list[Due]:
+    failed = [Unfinished(did, "timeout", permanent=False, failures=3, due=77) for did in dids]
+    progress.record([], failed, cursor=None, segment=0)
+    return progress.due(FIRST, FAR, 99)
+
+
+def test_what_is_scheduled_goes_to_the_other_part_as_it_is(tmp_path: Path) -> None:
+    sides = Sides(tmp_path)
+    dues = scheduled(sides.progress[0], "did:plc:a", "did:plc:b")
+
+    sides.moved[0].send(dict.fromkeys(dues, 1))
+    assert sides.deliver(1) == ["did:plc:a", "did:plc:b"]
+    assert sides.progress[0].pending(["did:plc:a", "did:plc:c"]) == ["did:plc:c"], "who walks again would take it"
+    sides.progress[0].forget(["did:plc:a"])
+    assert sides.progress[0].pending(["did:plc:a"]) == ["did:plc:a"]
+
+    assert sides.progress[1].due(FIRST, FAR, 99) == dues
+    assert sides.progress[1].reasons(["did:plc:a"]) == {"did:plc:a": "timeout"}
+    assert [(each.scheduled, each.view().scheduled, each.view().failed) for each in sides.progress] == [
+        (0, 0, {}),
+        (2, 2, {"timeout": 2}),
+    ]
+
+
+def test_what_comes_twice_is_taken_once_and_what_comes_back_is_taken_again(tmp_path: Path) -> None:
+    sides = Sides(tmp_path)
+    sides.moved[0].send(dict.fromkeys(scheduled(sides.progress[0], "did:plc:a"), 1))
+
+    assert sides.deliver(1) == ["did:plc:a"]
+    assert sides.deliver(1) == []
+    sides.moved[1].send(dict.fromkeys(sides.progress[1].due(FIRST, FAR, 99), 0))
+    assert sides.scheduled() == [[], []]
+    assert sides.deliver(1) == [], "what was passed on came again, and was not known any more"
+    assert sides.deliver(0) == ["did:plc:a"]
+    assert sides.deliver(0) == []
+    assert sides.scheduled() == [["did:plc:a"], []]
+
+
+def test_who_is_killed_before_it_has_sent_has_it_sent_to_the_same_part_by_the_next(tmp_path: Path) -> None:
+    sides = Sides(tmp_path)
+    sides.progress[0].send_away(dict.fromkeys(scheduled(sides.progress[0], "did:plc:a"), 1))
+    assert (sides.scheduled(), sides.deliver(1)) == ([[], []], [])
+
+    sides.opened(0).send_rest()
+    assert sides.deliver(1) == ["did:plc:a"]
+    sides.opened(0).send_rest()
+
+    assert len(asyncio.run(sides.server.receive([1], [], 99))) == 1

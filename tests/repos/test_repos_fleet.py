@@ -16,11 +16,11 @@ from fleet_faults import Faults, three
 from fleet_world import PARTS, FleetWorld, TakesTurns
 from frontier_urls import fresh
 from moving_accounts import MovingAccounts
-from turns import TurnPool
+from turns import TurnPool, rest
 from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import AtprotoCategory
-from sanderling.crawls.fleet_open import SharedCrawl
+from sanderling.crawls.fleet_open import OpenedRun, OpeningPart, SharedCrawl
 from sanderling.executor import in_threads
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
@@ -36,8 +36,28 @@ from sanderling.worlds.pds import Fleet
 Scene = Callable[["RepoWorld"], Awaitable[None]]
 
 
+class TurnLock:
+    """What a thread waits for by giving its turn back."""
+
+    held = False
+
+    def __enter__(self) -> None:
+        while self.held:
+            rest(0.25)
+        self.held = True
+
+    def __exit__(self, *_: object) -> None:
+        self.held = False
+
+
 class TurnOpener(TakesTurns, RepoPartOpener):
     """Opens parts whose threads take turns."""
+
+    async def open_run(self, part: OpeningPart) -> OpenedRun:
+        opened = await super().open_run(part)
+        # Who closes it waits for who writes, which waits for a server.
+        opened.run._progress._turn = TurnLock()  # type: ignore[attr-defined]
+        return opened
 
 
 class RepoWorld(FleetWorld):

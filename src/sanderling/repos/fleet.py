@@ -40,7 +40,7 @@ from sanderling.stores.frontier_rows import BodyFile
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.stores.sqlite_progress import SqliteProgress
 
-LEDGER_FORMAT = f"repos {sqlite_progress.PROGRESS.version}"
+LEDGER_FORMAT = f"repos {sqlite_progress.PROGRESS.version}.1"
 # A commit is an object of its own, and costs the server as much with one repo as with a thousand: so repos wait for
 # others, for some seconds. What waits is in memory, and a worker may have all parts.
 WRITING = replace(RULES, every=4.0, hungry=2.0)
@@ -74,9 +74,7 @@ class RepoPlan(msgspec.Struct, frozen=True, kw_only=True):
         if self.earlier != ours.earlier:
             return f"it leaves out {self.earlier:,} earlier repos, not {ours.earlier:,}"
         if len(directory.hosts_of(self.first)) < SAME * len(self.first) or ours.dids < SAME * self.dids:
-            return (
-                f"its directory has {self.dids:,} DIDs from {self.first[0]} on; this is another one, of {ours.dids:,}"
-            )
+            return f"its directory has {self.dids:,} DIDs from {self.first[0]} on; ours is another, of {ours.dids:,}"
         return ""
 
 

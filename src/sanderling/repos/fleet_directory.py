@@ -31,7 +31,8 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.fleet import InboxMessage
 from sanderling.stores.leases import HeldLease
 from sanderling.stores.objects import ObjectError
-from sanderling.stores.ports import Due, RepoProgress, Unfinished
+from sanderling.stores.ports import Due
+from sanderling.stores.sqlite_progress import MovedDid, SqliteProgress
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError, compress, decompress
@@ -120,23 +121,15 @@ class SharedPages:
             raise FolderError(f"the object {key} is no page of the directory: {error}") from None
 
 
-class MovedRepo(msgspec.Struct, frozen=True, array_like=True):
-    """A repo that is scheduled, and whose account is at a host of another part now."""
-
-    did: str
-    category: str
-    failures: int
-    due: int
-
-
 class MovedRepos:
     """Sends what is scheduled here to the parts of its new hosts, and takes in what others send.
 
-    A message is sent before our progress lets go of its DIDs, and gone with the commit that schedules them there. So
-    one may come twice after a crash: what is known by then is not scheduled again.
+    A DID is in one place: our progress lets go of it, and notes what is to be sent; it is sent; the progress notes that
+    it was; and the commit that schedules it there takes the message out of the inbox. Killed after any step, the next
+    owner sends it once more, to the same part, which knows by the number of moves that it has come before.
     """
 
-    def __init__(self, progress: RepoProgress, outbox: FleetOutbox, inbox: FleetInbox) -> None:
+    def __init__(self, progress: SqliteProgress, outbox: FleetOutbox, inbox: FleetInbox) -> None:
         """Its methods are called by who writes the progress."""
         self.read: Sequence[int] = ()  # messages that the next commit has
         self._progress = progress
@@ -150,36 +143,33 @@ class MovedRepos:
 
     def send(self, moved: Mapping[Due, int]) -> None:
         """Each of these belongs to that part now. Raises LeaseLostError."""
-        dids = [each.did for each in moved]
-        reasons = self._progress.reasons(dids)
-        for part in sorted(set(moved.values())):
-            own = [
-                MovedRepo(each.did, reasons[each.did], each.failures, each.due)
-                for each, home in moved.items()
-                if home == part and each.did in reasons
-            ]
-            for start in range(0, len(own), AT_ONCE):
-                self._outbox.put(part, compress(_pack(own[start : start + AT_ONCE]), 3))
-        self._outbox.sync()
-        self._progress.release(dids)
+        self._progress.send_away(moved)
+        self.send_rest()
+
+    def send_rest(self) -> None:
+        """Send what is still to be sent. Raises LeaseLostError."""
+        while unsent := self._progress.unsent(AT_ONCE):
+            by_part: dict[int, list[MovedDid]] = {}
+            for each in unsent:
+                by_part.setdefault(each.part or 0, []).append(each)
+            for part, own in by_part.items():
+                self._outbox.put(part, compress(_pack(own), 3))
+            self._outbox.sync()
+            self._progress.sent([each.did for each in unsent])
 
     def take(self) -> list[Due]:
         """What others have sent, and is scheduled here from now on. Raises LeaseLostError."""
         messages = self._inbox.take()
-        moved = {each.did: each for message in messages for each in _read_moved(message)}
-        new = [moved[did] for did in self._progress.pending(list(moved))]
-        failed = [Unfinished(each.did, each.category, False, each.failures, each.due) for each in new]  # noqa: FBT003 - a row
         self.read = [each.id for each in messages]
         try:
-            self._progress.record([], failed, cursor=None, segment=self._progress.view().segment)
+            return self._progress.take_in([each for message in messages for each in _read_moved(message)])
         finally:
             self.read = ()
-        return [Due(each.due, each.failures, each.did) for each in new]
 
 
-def _read_moved(message: InboxMessage) -> list[MovedRepo]:
+def _read_moved(message: InboxMessage) -> list[MovedDid]:
     try:
-        return msgspec.msgpack.decode(decompress(message.body), type=list[MovedRepo])
+        return msgspec.msgpack.decode(decompress(message.body), type=list[MovedDid])
     except (msgspec.MsgspecError, ZstdError) as error:
         raise FolderError(f"a message for part {message.part} is damaged: {error}") from None
 
@@ -199,12 +189,15 @@ class PartWalk:
         self._clock = clock
         self._moved = moved
         self._disk = disk
-        self._ended = False
+        self._begun = self._ended = False
 
     async def page(self, after: str, *, idle: bool) -> WalkedPage | None:
         """What follows."""
         if self._board.over:
             return None
+        if not self._begun:
+            await self._disk(self._moved.send_rest)  # of the last owner
+            self._begun = True
         if self._moved.waits:
             self._rest(idle=False)
             return WalkedPage((), after, await self._disk(self._moved.take))
