@@ -23,12 +23,17 @@ class MovingAccounts:
         self.moves = moves
         self._born = dict(self.homes)
         self._hosts = sorted(set(self.homes.values()))
+        self._been: dict[str, set[str]] = {}
         self._chance = chance
 
     def move(self) -> None:
-        """One account has moved."""
+        """One account has moved, to a host where it never was: who comes back meanwhile is not found."""
         self.moves -= 1
-        self.homes[self._chance.choice(sorted(self.homes))] = self._chance.choice(self._hosts)
+        did = self._chance.choice(sorted(self.homes))
+        been = self._been.setdefault(did, {self.homes[did]})
+        if new := [host for host in self._hosts if host not in been]:
+            self.homes[did] = self._chance.choice(new)
+            been.add(self.homes[did])
 
     # As a directory.
 
