@@ -13,7 +13,7 @@ from fleet_crawl import Listed, crawl_fleet
 from hypothesis import given
 from hypothesis import strategies as st
 from moving_accounts import MovingAccounts
-from parts_crawl import RULES, VirtualParts
+from parts_crawl import RULES, CrawledParts, VirtualParts
 from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import AtprotoCategory
@@ -129,13 +129,19 @@ def test_accounts_that_move_at_random_are_archived_once_whoever_is_killed(tmp_pa
     """Also all of them, again and again: what a part was handed then may be at a host of another in the next run."""
     rng, fleet, out = Random(seed), make_fleet(seed, [12] * 12), tmp_path / "out"
     accounts = MovingAccounts(fleet, rng, moves=0)
-    rules = replace(RULES, page_size=12)
 
-    for moves, die_at in (*((60, rng.uniform(0.5, 4)) for _ in range(4)), (200, None), (0, None), (0, None)):
+    def crawl(moves: int, die_at: float | None) -> CrawledParts:
         accounts.moves, kills = moves, {rng.uniform(0.2, 10): rng.randrange(8) for _ in range(4)}
-        crawled = VirtualParts(
+        rules = replace(RULES, page_size=12)
+        return VirtualParts(
             out, fleet, accounts, rules=rules, through=accounts.network, kills=kills, die_at=die_at
         ).run()
+
+    for _ in range(4):
+        crawl(60, rng.uniform(0.5, 3))
+    if seed % 2:
+        crawl(200, None)
+    crawled = crawl(0, None)
 
     assert crawled.archive == live(fleet)
     assert (crawled.complete, crawled.view.scheduled, crawled.view.failed) == (True, 0, categories(fleet))
