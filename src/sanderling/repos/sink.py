@@ -78,7 +78,9 @@ class RepoSink:
         archived = [each for each in ended if isinstance(each, Archived)]
         notes = [each for each in ended if isinstance(each, Note)]
         hosts = [each for each in ended if isinstance(each, HostAside)]
-        failed = await self._disk(find_moved, self._directory, notes)
+        failed = [each.failed for each in notes]
+        if any(each.url for each in notes):
+            failed = await self._disk(find_moved, self._directory, notes)
         await self._disk(_record, self._segments, self._progress, archived, failed, hosts, checkpoint)
         self.bytes += sum(len(each.block) for each in archived)
         settled = [*(each.did for each in archived), *(each.failed.did for each in notes if each.leaves)]
@@ -92,7 +94,7 @@ class RepoSink:
 def find_moved(directory: Directory, notes: Sequence[Note]) -> list[Unfinished]:
     """What is to be noted: an account that the directory has elsewhere by now is due, and not gone."""
     asked = {each.failed.did: each.url for each in notes if each.url}
-    urls = directory.hosts_of(list(asked)) if asked else {}
+    urls = directory.hosts_of(list(asked))
     moved = {did for did, url in asked.items() if _host(urls.get(did, url)) != _host(url)}
     return [_moved(each.failed.did) if each.failed.did in moved else each.failed for each in notes]
 
