@@ -21,7 +21,7 @@ from sanderling.crawls.parts import folders_of
 from sanderling.repos.directory import DirectoryEntry, DirectoryError
 from sanderling.repos.hand_out import PartLookup
 from sanderling.repos.parts import settle_moves, share_slots
-from sanderling.stores.ports import FIRST, Unfinished
+from sanderling.stores.ports import FIRST, HostAside, Unfinished
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.task import Reply, Task
 from sanderling.worlds.pds import Fleet
@@ -76,6 +76,7 @@ def test_what_one_process_began_is_gone_on_with_in_parts(tmp_path: Path) -> None
     (tmp_path / "one" / "progress.db").rename(out / "progress.db")
     with_due = SqliteProgress(out / "progress.db")
     before, scheduled = with_due.view(), len(with_due.due(FIRST, FAR, 1000))
+    with_due.record([], [], cursor=None, segment=before.segment, hosts=[HostAside("away.example", "timeout", 5)])
     with_due.close()
     assert 0 < before.total_crawled < len(live(fleet))
     assert scheduled
@@ -84,7 +85,8 @@ def test_what_one_process_began_is_gone_on_with_in_parts(tmp_path: Path) -> None
 
     assert crawled.archive == live(fleet)
     assert crawled.view.failed == categories(fleet)
-    assert SqliteProgress(out / "progress.db").view().scheduled == 0
+    left = SqliteProgress(out / "progress.db").view()
+    assert (left.scheduled, left.hosts_aside) == (0, 0), "what one process had set aside is said for ever"
 
 
 class Elsewhere:

@@ -126,8 +126,11 @@ class JoinedProgress:
     def begin_together(self) -> str:
         """Set all parts back to the one that is least far, and say how far that is.
 
-        A DID that an earlier run had handed to that part may be at a host of any other by now.
+        A DID that an earlier run had handed to that part may be at a host of any other by now. Hosts that one process
+        had set aside, before there were parts, are asked by these, which say anew how they are.
         """
+        for each in self.stores[self.parts :]:
+            each.clear_aside()
         first = min(each.cursor() for each in self.stores[: self.parts])
         self._set_cursors(first)
         return first

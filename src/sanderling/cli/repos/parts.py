@@ -23,7 +23,15 @@ from sanderling.cli.repos.progress import HOSTS_SHOWN, ArchiveFolder, SavedProgr
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.watching import FolderLimiterKeeper, publish_status, repeat, run_beside, save_limiter
 from sanderling.clock import Clock, SystemClock
-from sanderling.crawls.parts import FOLDER, enough_parts, folders_of, make_parts, number_of_parts, part_folder
+from sanderling.crawls.parts import (
+    FOLDER,
+    enough_parts,
+    folders_of,
+    make_parts,
+    number_of_parts,
+    part_folder,
+    share_out,
+)
 from sanderling.engine.host_report import this_process
 from sanderling.executor import Executor, in_threads
 from sanderling.fetch.http import Http
@@ -285,7 +293,7 @@ def _knows_some(progress: RepoProgress) -> bool:
 
 
 async def _run_own(flags: RepoFlags, parts: Sequence[_OpenedPart], shared: _Shared) -> None:
-    processes = how_many(flags.processes)
+    processes = len(share_out(shared.board.parts, how_many(flags.processes)))  # never more than parts
     memory = Memory(max(2 * MOST_BODY, BODIES // processes))
     workers = max(1, flags.asking.workers // processes)
     rules = flags.keeping.rules(flags.asking)
