@@ -21,7 +21,7 @@ from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory
-from sanderling.repos.hand_out import HandedOut, HandOut
+from sanderling.repos.hand_out import HandedPages, HandOut
 from sanderling.repos.parts import JoinedProgress, archive_folders, settle_moves
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
@@ -135,7 +135,7 @@ class VirtualParts:
                 progress,
                 segments,
                 None,
-                HandedOut(folder, number, board, clock, inline),
+                HandedPages(folder, number, board, clock, inline),
                 [each for other, each in enumerate(stores) if other != number],
             )
             network = _Noted(self.through(FleetNetwork(self.fleet, clock)), number, self._sent, self._senders)

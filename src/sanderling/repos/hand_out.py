@@ -118,7 +118,7 @@ def remove_handed(root: Path) -> None:
             (folder / FILE).unlink(missing_ok=True)
 
 
-class HandedOut:
+class HandedPages:
     """What part `own` was handed, and is handed while it reads."""
 
     def __init__(self, folder: Path, own: int, board: Board, clock: Clock, disk: Executor) -> None:

@@ -13,7 +13,7 @@ from sanderling.cli.fleet.flags import FleetClock
 from sanderling.cli.fleet.worker import COPIES, FleetSystem, OpenedSystem, run_worker
 from sanderling.cli.processes import how_many
 from sanderling.cli.report_screen import fitting
-from sanderling.cli.repos.crawl import KNOWN, SHOWN, size_of_segments, take_up
+from sanderling.cli.repos.crawl import KNOWN, SHOWN, read_earlier, size_of_segments
 from sanderling.cli.repos.directory import open_to_read
 from sanderling.cli.repos.flags import BODIES, MOST_BODY
 from sanderling.cli.repos.parts import LOOK, RepoFlags, set_slots
@@ -49,7 +49,7 @@ def run_worker_of(flags: RepoFlags, *, resume: bool, as_json: bool) -> None:
         directory = stack.enter_context(open_to_read(keeping.directory, keeping.did_file, place.out, private=private))
         earlier = stack.enter_context(EarlierRevs()) if keeping.since_archive else None
         if earlier is not None:
-            take_up(earlier, place, keeping.since_archive, fitting(json=as_json).note)
+            read_earlier(earlier, place, keeping.since_archive, fitting(json=as_json).note)
         run_worker(ReposFleet(flags, directory, earlier, resume=resume), flags.processes, as_json=as_json)
 
 
@@ -60,7 +60,7 @@ class ReposFleet(FleetSystem[Report[ReposFacts]]):
     known = KNOWN
 
     def __init__(self, flags: RepoFlags, directory: Directory, earlier: EarlierRevs | None, *, resume: bool) -> None:
-        super().__init__(flags.place.out, flags.sharing, flags.options, flags.onward)
+        super().__init__(flags.place.out, flags.sharing, flags.options, flags.resume_command)
         self._flags = flags
         self._directory = directory
         self._earlier = earlier

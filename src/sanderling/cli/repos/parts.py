@@ -16,7 +16,7 @@ from sanderling.cli.options import Options
 from sanderling.cli.part_runs import run_parts, share_quotas
 from sanderling.cli.processes import ProcessGroup, how_many, open_board, own_parts, wait_for_parts
 from sanderling.cli.report_screen import Screen, fitting
-from sanderling.cli.repos.crawl import KNOWN, PUBLISHED, end_crawl, end_forgetting, open_archive, take_up
+from sanderling.cli.repos.crawl import KNOWN, PUBLISHED, end_crawl, end_forgetting, open_archive, read_earlier
 from sanderling.cli.repos.directory import open_to_read
 from sanderling.cli.repos.flags import BODIES, MOST_BODY, ArchiveFlags, RepoNetwork
 from sanderling.cli.repos.progress import HOSTS_SHOWN, ArchiveFolder, SavedProgress, open_joined
@@ -41,7 +41,7 @@ from sanderling.observe.report import Report
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory
 from sanderling.repos.forget import ForgettingDirectory
-from sanderling.repos.hand_out import HandedOut, HandOut, remove_handed
+from sanderling.repos.hand_out import HandedPages, HandOut, remove_handed
 from sanderling.repos.parts import JoinedProgress, is_archive, settle_moves, share_slots
 from sanderling.repos.report import ReposFacts, RepoWatch, join_repos
 from sanderling.repos.segments import Segments
@@ -69,36 +69,36 @@ class RepoFlags:
     keeping: ArchiveFlags
     options: Options
     processes: str
-    onward: str  # the command to go on with
+    resume_command: str
     sharing: FleetFlags = ALONE
 
 
 def crawl_in_parts(flags: RepoFlags, *, as_json: bool) -> None:
     """Crawl with several processes, or be one of them; exit with the code that says how it went."""
     if own := own_parts():
-        with explain_end(flags.onward, KNOWN):
+        with explain_end(flags.resume_command, KNOWN):
             _crawl_own_parts(flags, own)
         return
     place, clock, screen = flags.place, SystemClock(), fitting(json=as_json)
-    with explain_end(flags.onward, KNOWN), ExitStack() as stack:
-        cursor = _take_over(flags, screen, clock)
-        stack.enter_context(_held(place.out, how_many(flags.processes), screen, clock))
+    with explain_end(flags.resume_command, KNOWN), ExitStack() as stack:
+        cursor = _finish_first_run(flags, screen, clock)
+        stack.enter_context(_hold_folder(place.out, how_many(flags.processes), screen, clock))
         end_forgetting(place, screen)
         stack.callback(_remove_lookups, place.out)
-        directory = ForgettingDirectory(stack.enter_context(_open_first(flags, screen)), Forgotten.of(place.out))
+        directory = ForgettingDirectory(stack.enter_context(_open_directory(flags, screen)), Forgotten.of(place.out))
         progress = stack.enter_context(open_joined(place))
-        _settle(progress, directory, cursor, screen)
+        _share_schedule(progress, directory, cursor, screen)
         ran = run(_run_group(flags, directory, progress, clock, screen))
         if ran.complete:
             progress.begin_anew()
         kept = SavedProgress(progress.view(), tuple(progress.aside(HOSTS_SHOWN)))
-    end_crawl(place, ran, kept, flags.onward, screen)
+    end_crawl(place, ran, kept, flags.resume_command, screen)
 
 
 # The process that people see: before the others begin.
 
 
-def _take_over(flags: RepoFlags, screen: Screen, clock: Clock) -> str:
+def _finish_first_run(flags: RepoFlags, screen: Screen, clock: Clock) -> str:
     """Finish what one process began in the folder, unless that was done; how far that was. Raises CommandError."""
     place = flags.place
     if (flags.keeping.directory or "").startswith("chdb:"):
@@ -116,7 +116,7 @@ def _take_over(flags: RepoFlags, screen: Screen, clock: Clock) -> str:
 
 
 @contextmanager
-def _held(out: Path, processes: int, screen: Screen, clock: Clock) -> Iterator[None]:
+def _hold_folder(out: Path, processes: int, screen: Screen, clock: Clock) -> Iterator[None]:
     """The folder, made if need be, as ours; once nobody holds any part of it. Raises FolderError."""
     out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -128,14 +128,14 @@ def _held(out: Path, processes: int, screen: Screen, clock: Clock) -> Iterator[N
 
 
 @contextmanager
-def _open_first(flags: RepoFlags, screen: Screen) -> Iterator[Directory]:
+def _open_directory(flags: RepoFlags, screen: Screen) -> Iterator[Directory]:
     """The directory, where others can open it too; and what earlier archives have, for all. Raises CommandError."""
     place, keeping = flags.place, flags.keeping
     _remove_lookups(place.out)
     folder = place.out / FOLDER
     if keeping.since_archive:
         with EarlierRevs(folder / EARLIER) as earlier:
-            take_up(earlier, place, keeping.since_archive, screen.note)
+            read_earlier(earlier, place, keeping.since_archive, screen.note)
     private = flags.asking.private
     with open_to_read(keeping.directory, keeping.did_file, place.out, private=private, at=folder / DIDS) as directory:
         yield directory
@@ -148,7 +148,7 @@ def _remove_lookups(out: Path) -> None:
     remove_handed(out)
 
 
-def _settle(progress: JoinedProgress, directory: Directory, cursor: str, screen: Screen) -> None:
+def _share_schedule(progress: JoinedProgress, directory: Directory, cursor: str, screen: Screen) -> None:
     """Schedule each DID in the part that asks its host. Parts that are new begin where one process was."""
     if cursor:
         for each in progress.stores[: progress.parts]:
@@ -281,7 +281,7 @@ class _Shared:
             progress,
             segments,
             self.earlier,
-            HandedOut(path, number, self.board, self.clock, disk),
+            HandedPages(path, number, self.board, self.clock, disk),
             # What others learn while we run is of other DIDs: each is handed to one part.
             [each for other, each in enumerate(self.progress) if other != number and _knows_some(each)],
         )
