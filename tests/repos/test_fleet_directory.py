@@ -161,8 +161,9 @@ class Sides:
     def deliver(self, part: int) -> list[str]:
         """Each message, without taking it away: so it comes again the next time."""
         self.inboxes[part].add(asyncio.run(self.server.receive([part], [], 99)))
-        self.inboxes[part].taken.clear()
-        return [each.did for each in self.moved[part].take()]
+        found = [each.did for each in self.moved[part].take()]
+        assert not self.inboxes[part].taken, "the server is told for ever not to bring what it has no more"
+        return found
 
     def scheduled(self) -> list[list[str]]:
         return [[each.did for each in progress.due(FIRST, FAR, 99)] for progress in self.progress]

@@ -14,7 +14,7 @@ from sanderling.engine.writer import Writer
 from sanderling.fetch.attempts import Sends
 from sanderling.repos import crawl as crawl_module
 from sanderling.repos import sink as sink_module
-from sanderling.repos.sink import RULES, Archived, Note, RepoSink, RepoWriter, Written
+from sanderling.repos.sink import RULES, Archived, Note, RepoSink, RepoWriter, WrittenRepos
 from sanderling.stores.ports import FIRST, Due, Finished, HostAside, Unfinished
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
@@ -62,8 +62,8 @@ def due(did: str, *, leaves: bool = True) -> Note:
 
 
 def test_the_cursor_moves_with_the_write_that_settles_it_and_the_last_write_has_everything() -> None:
-    async def main() -> tuple[Kept, list[Written], int]:
-        kept, written, cursor = Kept(), list[Written](), "did:plc:a"
+    async def main() -> tuple[Kept, list[WrittenRepos], int]:
+        kept, written, cursor = Kept(), list[WrittenRepos](), "did:plc:a"
         sink = RepoSink(kept, kept, Listed([]), slow)
         writer: RepoWriter = Writer(sink, lambda: cursor, LoopClock(), RULES)
         async with asyncio.TaskGroup() as group:
@@ -84,7 +84,7 @@ def test_the_cursor_moves_with_the_write_that_settles_it_and_the_last_write_has_
         (["did:plc:a"], [], "did:plc:a", 0),
         (["did:plc:b"], ["did:plc:c", "did:plc:d"], "did:plc:d", 1),
     ]
-    assert (written, size) == ([Written(["did:plc:a"], []), Written(["did:plc:b", "did:plc:c"], [])], 6)
+    assert (written, size) == ([WrittenRepos(["did:plc:a"], []), WrittenRepos(["did:plc:b", "did:plc:c"], [])], 6)
 
 
 def test_what_a_host_says_is_final_only_if_the_account_is_still_there() -> None:
@@ -96,7 +96,7 @@ def test_what_a_host_says_is_final_only_if_the_account_is_still_there() -> None:
     notes = [*(Note(each, True, "https://old.example") for each in gone), due("did:plc:e")]  # noqa: FBT003 - a row
     written = run_virtual(RepoSink(kept, kept, Listed(list(here.items())), inline).write(notes, (), None))
 
-    assert written == Written([each.did for each in gone] + ["did:plc:e"], [gone[1]])
+    assert written == WrittenRepos([each.did for each in gone] + ["did:plc:e"], [gone[1]])
     assert kept.due(FIRST, 9, 9) == [Due(1, 0, "did:plc:b"), Due(9, 1, "did:plc:e")]
     assert kept.reasons(["did:plc:a", "did:plc:b"]) == {"did:plc:a": "not_found", "did:plc:b": "moved"}
     assert kept.view().completed == 3

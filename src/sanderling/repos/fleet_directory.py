@@ -162,9 +162,11 @@ class MovedRepos:
         messages = self._inbox.take()
         self.read = [each.id for each in messages]
         try:
-            return self._progress.take_in([each for message in messages for each in _read_moved(message)])
+            taken = self._progress.take_in([each for message in messages for each in _read_moved(message)])
         finally:
             self.read = ()
+        self._inbox.drop(messages)
+        return taken
 
 
 def _read_moved(message: InboxMessage) -> list[MovedDid]:

@@ -51,7 +51,7 @@ class Note(NamedTuple):
     url: str = ""  # of the host that said so, if the account may be elsewhere by now
 
 
-class Written(NamedTuple):
+class WrittenRepos(NamedTuple):
     """What is on disk now."""
 
     dids: list[str]  # which are as they were meant to be, and in memory no more
@@ -59,7 +59,7 @@ class Written(NamedTuple):
 
 
 Ended = Archived | Note | HostAside
-RepoWriter = Writer[Ended, Never, str | None, Written]
+RepoWriter = Writer[Ended, Never, str | None, WrittenRepos]
 
 
 class RepoSink:
@@ -72,7 +72,7 @@ class RepoSink:
         self._directory = directory
         self._disk = disk
 
-    async def write(self, ended: Sequence[Ended], found: Sequence[Never], checkpoint: str | None) -> Written:
+    async def write(self, ended: Sequence[Ended], found: Sequence[Never], checkpoint: str | None) -> WrittenRepos:
         """Commit it."""
         del found
         archived = [each for each in ended if isinstance(each, Archived)]
@@ -85,7 +85,7 @@ class RepoSink:
         self.bytes += sum(len(each.block) for each in archived)
         settled = [*(each.did for each in archived), *(each.failed.did for each in notes if each.leaves)]
         moved = [note.failed for note, noted in zip(notes, failed, strict=True) if noted is not note.failed]
-        return Written(settled, moved)
+        return WrittenRepos(settled, moved)
 
     def stop(self) -> None:
         """A store that is away ends the crawl at once, so nothing waits for it."""

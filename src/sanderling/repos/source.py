@@ -22,7 +22,7 @@ from sanderling.repos.hosts import QueuedRepo, RepoHost, RepoRequest
 from sanderling.repos.measures import ARCHIVED, RepoMeasures
 from sanderling.repos.packing import Packed
 from sanderling.repos.rules import RepoRules
-from sanderling.repos.sink import MOVED_DUE, Archived, Note, RepoWriter, Written
+from sanderling.repos.sink import MOVED_DUE, Archived, Note, RepoWriter, WrittenRepos
 from sanderling.stores.ports import Due, HostAside, Unfinished
 
 NEW = (Class.NEW,)
@@ -242,7 +242,7 @@ class RepoSource:
             host.unread = [*(host.unread or ()), Due(host.group, 0, "")]
             self._feeder.want(host)
 
-    def written(self, result: Written) -> Iterable[RepoHost]:
+    def written(self, result: WrittenRepos) -> Iterable[RepoHost]:
         """These are on disk, and in memory no more."""
         self._held.difference_update(result.dids)
         self.ended -= Counter(each.category for each in result.moved)
