@@ -17,7 +17,7 @@ from sanderling.formats.rca_reader import RcaReader
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.directory import DirectoryEntry
+from sanderling.repos.directory import Directory, DirectoryEntry
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.stores.control_file import Control
@@ -72,6 +72,7 @@ def crawl_fleet(
     stop_after: float | None = None,
     wanted: Mapping[float, Control] | None = None,
     progress_at: Callable[[Path], SqliteProgress] = SqliteProgress,
+    directory: Directory | None = None,
 ) -> Crawled:
     """Crawl to the end, or until it is stopped."""
 
@@ -87,7 +88,7 @@ def crawl_fleet(
         progress.record(segments.found, [], cursor=None, segment=segments.number)
         limiter = Limiter(LIMITS, clock=clock, rng=Random(1))
         http = through(FleetNetwork(fleet, clock))
-        stores = Stores(Listed(list(fleet.directory())), progress, segments)
+        stores = Stores(directory or Listed(list(fleet.directory())), progress, segments)
         transport = Transport(http, limiter, Memory(2**30))
         made = rules or RepoRules(page_size=100)
         crawl = RepoCrawl(stores, transport, inline, inline, rules=made, clock=clock)

@@ -21,7 +21,7 @@ from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory
-from sanderling.repos.hand_out import HandedOut, HandOut, OwnHosts, PartLookup
+from sanderling.repos.hand_out import HandedPages, HandOut
 from sanderling.repos.parts import JoinedProgress, archive_folders, settle_moves
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
@@ -79,8 +79,8 @@ class VirtualParts:
             ]
             settle_moves(stores, parts, directory)
             board = Board(self.root / "parts" / "board", parts, make=True)
-            cursors = [each.cursor() for each in stores[:parts]]
-            hand_out = HandOut(self.root, directory, cursors, board, self._slowly(clock), self.rules.page_size)
+            after = JoinedProgress(stores, parts).begin_together()
+            hand_out = HandOut(self.root, directory, after, board, self._slowly(clock), self.rules.page_size)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.die_at):
                     await self._all_parts(hand_out, board, stores, clock)
@@ -130,13 +130,12 @@ class VirtualParts:
             Segments(folder, size=200_000, created_at=lambda: int(clock.wall() * 1e6)) as segments,
         ):
             progress.record(segments.found, [], cursor=None, segment=segments.number)
-            lookup = PartLookup(board.parts)
             stored = Stores(
-                OwnHosts(self._directory, lambda url: lookup(url) == number),
+                self._directory,
                 progress,
                 segments,
                 None,
-                HandedOut(folder, number, board, clock, inline),
+                HandedPages(folder, number, board, clock, inline),
                 [each for other, each in enumerate(stores) if other != number],
             )
             network = _Noted(self.through(FleetNetwork(self.fleet, clock)), number, self._sent, self._senders)

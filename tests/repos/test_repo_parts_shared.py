@@ -4,7 +4,7 @@ import asyncio
 import io
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,6 @@ from random import Random
 import pytest
 from bad_fleet import dead, make_fleet
 from fleet_crawl import LIMITS, Listed, inline
-from hypothesis import given
-from hypothesis import strategies as st
 from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import AtprotoCategory
@@ -24,17 +22,19 @@ from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.repos import sink
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.directory import DirectoryEntry
-from sanderling.repos.fleet import WRITING, PartWalk, PendingSegment, SharedPages, describe_directory
-from sanderling.repos.hand_out import OwnHosts
+from sanderling.repos.feeding import WalkedPage
+from sanderling.repos.fleet import WRITING, PendingSegment, RepoPlan
+from sanderling.repos.hand_out import PartLookup
 from sanderling.repos.rules import RepoRules
 from sanderling.stores.ledger_log import SharedHead, apply_commits
+from sanderling.stores.ports import Due
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
 
 PARTS = 4
 RULES = RepoRules(page_size=20, writing=WRITING)
+part_of = PartLookup(PARTS)
 
 
 @dataclass(slots=True)
@@ -69,14 +69,32 @@ class KeptPart:
         return Counter(block.did for file in files for block in RcaReader(file))
 
 
-async def crawl_part(fleet: Fleet, part: int, kept: KeptPart, pages: SharedPages, folder: Path) -> bool:
+class _PartOfList:
+    """What one part has of a list."""
+
+    def __init__(self, entries: Listed, part: int) -> None:
+        self._entries, self._part = entries, part
+
+    async def page(self, after: str, *, idle: bool) -> WalkedPage | None:
+        del idle
+        found = self._entries.page(after, RULES.page_size)
+        own = [each for each in found if self.is_own(each.host)]
+        return WalkedPage(own, found[-1].did) if found else None
+
+    def is_own(self, url: str) -> bool:
+        return part_of(url) == self._part
+
+    async def pass_on(self, moved: Mapping[Due, str]) -> None:
+        raise AssertionError(moved)
+
+
+async def crawl_part(fleet: Fleet, part: int, kept: KeptPart, listed: Listed, folder: Path) -> bool:
     """What an owner does; cancelled, it leaves what kill -9 does."""
     clock, path = LoopClock(), folder / f"{part}.db"
     with closing(kept.copy(path)) as progress:
         segment = PendingSegment(progress.view().segment, lambda: int(clock.wall() * 1e6))
         progress.share(kept.share(segment))
-        own = OwnHosts(pages.directory, lambda url: pages.part_of(url) == part)
-        stores = Stores(own, progress, segment, None, PartWalk(pages, part))
+        stores = Stores(listed, progress, segment, None, _PartOfList(listed, part))
         limiter = Limiter(LIMITS, clock=clock, rng=Random(part))
         transport = Transport(FleetNetwork(fleet, clock), limiter, Memory(2**30))
         return await RepoCrawl(stores, transport, inline, inline, rules=RULES, clock=clock).run()
@@ -84,10 +102,10 @@ async def crawl_part(fleet: Fleet, part: int, kept: KeptPart, pages: SharedPages
 
 async def crawl_until(fleet: Fleet, parts: list[KeptPart], folder: Path, until: float | None) -> bool:
     """All parts, until a time; whether all came to their end."""
-    pages = SharedPages(Listed(list(fleet.directory())), PARTS, RULES.page_size, inline)
+    listed = Listed(list(fleet.directory()))
     try:
         async with asyncio.timeout(until):
-            crawls = (crawl_part(fleet, part, kept, pages, folder) for part, kept in enumerate(parts))
+            crawls = (crawl_part(fleet, part, kept, listed, folder) for part, kept in enumerate(parts))
             return all(await asyncio.gather(*crawls))
     except TimeoutError:
         return False
@@ -130,61 +148,18 @@ def test_what_is_left_of_a_host_that_is_away_is_in_the_progress(tmp_path: Path) 
     assert (found.total(), left) == (20, 12)
 
 
-@given(
-    hosts=st.lists(st.integers(0, 9), max_size=60), size=st.integers(1, 20),
-    order=st.lists(st.integers(0, PARTS - 1), max_size=80),
-)  # fmt: skip
-def test_in_whatever_order_parts_read_the_directory_each_has_its_own_hosts_and_all_of_them(
-    hosts: list[int], size: int, order: list[int]
-) -> None:
-    entries = [DirectoryEntry(f"did:plc:{at:03}", f"https://h{host}.example") for at, host in enumerate(hosts)]
-    pages = SharedPages(Listed(entries), PARTS, size, inline)
-
-    async def read() -> list[list[DirectoryEntry]]:
-        found: list[list[DirectoryEntry]] = [[] for _ in range(PARTS)]
-        after: list[str | None] = [""] * PARTS
-        for part in [*order, *(each for each in range(PARTS) for _ in range(len(hosts) + 1))]:
-            if (last := after[part]) is not None:
-                page = await PartWalk(pages, part).page(last, idle=False)
-                found[part] += page.entries if page else ()
-                after[part] = page.last if page else None
-        return found
-
-    found = asyncio.run(read())
-
-    assert [[each for each in entries if pages.part_of(each.host) == part] for part in range(PARTS)] == found
+def plan_of(entries: Sequence[tuple[str, str]]) -> RepoPlan:
+    return RepoPlan(cids="strip").of_file(Listed(entries))
 
 
-def test_pages_are_read_once_for_parts_that_are_near_each_other() -> None:
-    class Counting(Listed):
-        read = 0
+def test_a_directory_that_was_updated_is_the_same_and_another_one_is_not() -> None:
+    one = [(f"did:plc:{number:04}", f"https://h{number % 7}.example") for number in range(0, 2000, 2)]
+    moved = [(did, "https://new.example") for did, _ in one]
+    grown = sorted([*one[3:], *((f"did:plc:{number:04}", "https://h.example") for number in range(1, 300, 2))])
+    stranger = [(f"did:web:{number:04}.example", "https://h.example") for number in range(2000)]
 
-        def page(self, after: str, limit: int) -> list[DirectoryEntry]:
-            self.read += 1
-            return super().page(after, limit)
-
-    directory = Counting([(f"did:plc:{at:03}", f"https://h{at % 9}.example") for at in range(100)])
-    pages = SharedPages(directory, PARTS, 10, inline)
-
-    async def read() -> None:
-        after: list[str] = [""] * PARTS
-        for _ in range(10):
-            for part in range(PARTS):
-                page = await pages.page(part, after[part])
-                assert page is not None
-                after[part] = page.last
-
-    asyncio.run(read())
-
-    assert directory.read == 10
-
-
-def test_directories_are_told_apart() -> None:
-    one = [("did:plc:a", "https://a.example"), ("did:plc:b", "https://b.example")]
-    others = [one[:1], [one[0], ("did:plc:b", "https://a.example")], [("did:plc:c", "https://a.example"), one[1]]]
-
-    described = [describe_directory(Listed(each)) for each in (one, *others)]
-
-    assert len(set(described)) == 4
-    assert described[0] == describe_directory(Listed(one[::-1]))
-    assert described[0].startswith("2 DIDs (")
+    for same in (one, moved, grown):
+        assert plan_of(one).compare(plan_of(same), Listed(same)) == ""
+    assert "another, of 2,000" in plan_of(one).compare(plan_of(stranger), Listed(stranger))
+    assert "another, of 500" in plan_of(one).compare(plan_of(one[:500]), Listed(one[:500]))
+    assert plan_of([]).compare(plan_of([]), Listed([])) == ""

@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -13,15 +12,16 @@ from bad_fleet import dead, make_fleet
 from fleet_crawl import Listed, crawl_fleet
 from hypothesis import given
 from hypothesis import strategies as st
-from parts_crawl import RULES, VirtualParts
+from moving_accounts import MovingAccounts
+from parts_crawl import RULES, CrawledParts, VirtualParts
 from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import AtprotoCategory
 from sanderling.crawls.parts import folders_of
 from sanderling.repos.directory import DirectoryEntry, DirectoryError
-from sanderling.repos.hand_out import OwnHosts, PartLookup
+from sanderling.repos.hand_out import PartLookup
 from sanderling.repos.parts import settle_moves, share_slots
-from sanderling.stores.ports import FIRST, Unfinished
+from sanderling.stores.ports import FIRST, HostAside, Unfinished
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.task import Reply, Task
 from sanderling.worlds.pds import Fleet
@@ -76,6 +76,7 @@ def test_what_one_process_began_is_gone_on_with_in_parts(tmp_path: Path) -> None
     (tmp_path / "one" / "progress.db").rename(out / "progress.db")
     with_due = SqliteProgress(out / "progress.db")
     before, scheduled = with_due.view(), len(with_due.due(FIRST, FAR, 1000))
+    with_due.record([], [], cursor=None, segment=before.segment, hosts=[HostAside("away.example", "timeout", 5)])
     with_due.close()
     assert 0 < before.total_crawled < len(live(fleet))
     assert scheduled
@@ -84,7 +85,8 @@ def test_what_one_process_began_is_gone_on_with_in_parts(tmp_path: Path) -> None
 
     assert crawled.archive == live(fleet)
     assert crawled.view.failed == categories(fleet)
-    assert SqliteProgress(out / "progress.db").view().scheduled == 0
+    left = SqliteProgress(out / "progress.db").view()
+    assert (left.scheduled, left.hosts_aside) == (0, 0), "what one process had set aside is said for ever"
 
 
 class Elsewhere:
@@ -124,29 +126,27 @@ def test_accounts_that_move_between_runs_are_archived_once_and_asked_only_where_
     assert sum(second.sent.values()) == 15, "what was archived before was asked for again"
 
 
-class Restless(Listed):
-    """A directory in which accounts move with every page that is read."""
+@pytest.mark.parametrize("seed", range(8))
+def test_accounts_that_move_at_random_are_archived_once_whoever_is_killed(tmp_path: Path, seed: int) -> None:
+    """Also all of them, again and again: what a part was handed then may be at a host of another in the next run."""
+    rng, fleet, out = Random(seed), make_fleet(seed, [12] * 12), tmp_path / "out"
+    accounts = MovingAccounts(fleet, rng, moves=0)
 
-    def __init__(self, fleet: Fleet) -> None:
-        super().__init__(list(fleet.directory()))
-        self._fleet, self._pages = fleet, 0
+    def crawl(moves: int, die_at: float | None) -> CrawledParts:
+        accounts.moves, kills = moves, {rng.uniform(0.2, 10): rng.randrange(8) for _ in range(4)}
+        rules = replace(RULES, page_size=12)
+        return VirtualParts(
+            out, fleet, accounts, rules=rules, through=accounts.network, kills=kills, die_at=die_at
+        ).run()
 
-    def page(self, after: str, limit: int) -> list[DirectoryEntry]:
-        self._pages += 1
-        super().__init__(shuffled(self._fleet, self._pages))
-        return super().page(after, limit)
+    for _ in range(4):
+        crawl(60, rng.uniform(0.5, 3))
+    if seed % 2:
+        crawl(200, None)
+    crawled = crawl(0, None)
 
-
-def test_accounts_that_move_while_it_runs_are_neither_missed_nor_archived_twice(tmp_path: Path) -> None:
-    fleet = make_fleet(3, [30] * 12)
-
-    crawled = VirtualParts(
-        tmp_path / "out", fleet, Restless(fleet), rules=replace(RULES, page_size=20), through=Elsewhere
-    ).run()
-
-    assert crawled.complete
     assert crawled.archive == live(fleet)
-    assert crawled.view.failed == categories(fleet)
+    assert (crawled.complete, crawled.view.scheduled, crawled.view.failed) == (True, 0, categories(fleet))
 
 
 class Failing(Listed):
@@ -280,24 +280,3 @@ def test_slots_are_shared_and_what_one_does_not_use_the_others_get(inflight: lis
         for own, share in zip(inflight, shares, strict=True):
             assert share >= own
             assert share - own <= max(1, most // len(inflight), most - sum(inflight))
-
-
-def is_of(part: int, url: str) -> bool:
-    return PartLookup(8)(url) == part
-
-
-def test_a_part_knows_no_address_of_another() -> None:
-    entries = [(f"did:plc:{number:03}", f"https://host{number % 40}.example") for number in range(100)]
-    lookup = PartLookup(8)
-    found: list[DirectoryEntry] = []
-
-    for part in range(8):
-        own = OwnHosts(Listed(entries), partial(is_of, part))
-        last = ""
-        while page := own.page(last, 7):
-            last = page[-1].did
-            found += page
-        assert set(own.hosts_of([did for did, _ in entries])) == {did for did, url in entries if lookup(url) == part}
-
-    assert sorted(found) == sorted(entries)
-    assert lookup("https://not a host") == 0

@@ -1,14 +1,18 @@
 """What waits for a host that is away is on disk, holds neither memory nor the cursor, and comes back with the host."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
-from fleet_crawl import Listed, inline
+from bad_fleet import make_fleet
+from fleet_crawl import Listed, crawl_fleet, inline
+from moving_accounts import MovingAccounts
 
 from sanderling.apis.atproto import AtprotoCategory
 from sanderling.fetch.transport import Transport
@@ -182,3 +186,19 @@ def test_drained_it_ends_with_what_it_has_and_the_next_run_does_the_rest(tmp_pat
     assert complete
     assert view.completed == 4000
     assert len(network.asked) == 4000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_accounts_that_move_while_they_wait_are_asked_for_at_their_new_host_in_the_same_run(
+    tmp_path: Path, seed: int
+) -> None:
+    fleet = make_fleet(seed, [12] * 12)
+    accounts = MovingAccounts(fleet, Random(seed), moves=150)
+
+    crawled = crawl_fleet(tmp_path / "one", fleet, directory=accounts, through=accounts.network)
+
+    expected = fleet.expected()
+    assert crawled.archive == {did: 1 for did, end in expected.items() if end.archived}
+    gone = dict(Counter(end.category.value for end in expected.values() if end.category is not None))
+    assert (crawled.complete, crawled.view.scheduled, crawled.view.failed) == (True, 0, gone)
+    assert {end: number for end, number in crawled.crawl.ended.items() if end != "archived"} == gone

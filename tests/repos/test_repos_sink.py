@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from fleet_crawl import crawl_fleet, inline
+from fleet_crawl import Listed, crawl_fleet, inline
 from memory_progress import MemoryProgress
 
 from sanderling.engine.writer import Writer
 from sanderling.fetch.attempts import Sends
 from sanderling.repos import crawl as crawl_module
 from sanderling.repos import sink as sink_module
-from sanderling.repos.sink import RULES, Archived, Note, RepoSink, RepoWriter
-from sanderling.stores.ports import Finished, HostAside, Unfinished
+from sanderling.repos.sink import RULES, Archived, Note, RepoSink, RepoWriter, WrittenRepos
+from sanderling.stores.ports import FIRST, Due, Finished, HostAside, Unfinished
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
@@ -62,9 +62,9 @@ def due(did: str, *, leaves: bool = True) -> Note:
 
 
 def test_the_cursor_moves_with_the_write_that_settles_it_and_the_last_write_has_everything() -> None:
-    async def main() -> tuple[Kept, list[list[str]], int]:
-        kept, written, cursor = Kept(), list[list[str]](), "did:plc:a"
-        sink = RepoSink(kept, kept, slow)
+    async def main() -> tuple[Kept, list[WrittenRepos], int]:
+        kept, written, cursor = Kept(), list[WrittenRepos](), "did:plc:a"
+        sink = RepoSink(kept, kept, Listed([]), slow)
         writer: RepoWriter = Writer(sink, lambda: cursor, LoopClock(), RULES)
         async with asyncio.TaskGroup() as group:
             group.create_task(writer.run(written.append))
@@ -84,7 +84,22 @@ def test_the_cursor_moves_with_the_write_that_settles_it_and_the_last_write_has_
         (["did:plc:a"], [], "did:plc:a", 0),
         (["did:plc:b"], ["did:plc:c", "did:plc:d"], "did:plc:d", 1),
     ]
-    assert (written, size) == ([["did:plc:a"], ["did:plc:b", "did:plc:c"]], 6)
+    assert (written, size) == ([WrittenRepos(["did:plc:a"], []), WrittenRepos(["did:plc:b", "did:plc:c"], [])], 6)
+
+
+def test_what_a_host_says_is_final_only_if_the_account_is_still_there() -> None:
+    """However its address is spelled; and what the directory does not have is not elsewhere."""
+    here = {"did:plc:a": "https://old.example", "did:plc:b": "https://new.example", "did:plc:c": "https://OLD.example/"}
+    gone = [Unfinished(did, "not_found", permanent=True) for did in (*here, "did:plc:d")]
+    kept = Kept()
+
+    notes = [*(Note(each, True, "https://old.example") for each in gone), due("did:plc:e")]  # noqa: FBT003 - a row
+    written = run_virtual(RepoSink(kept, kept, Listed(list(here.items())), inline).write(notes, (), None))
+
+    assert written == WrittenRepos([each.did for each in gone] + ["did:plc:e"], [gone[1]])
+    assert kept.due(FIRST, 9, 9) == [Due(1, 0, "did:plc:b"), Due(9, 1, "did:plc:e")]
+    assert kept.reasons(["did:plc:a", "did:plc:b"]) == {"did:plc:a": "not_found", "did:plc:b": "moved"}
+    assert kept.view().completed == 3
 
 
 def test_much_is_told_in_pieces_and_the_cursor_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +107,7 @@ def test_much_is_told_in_pieces_and_the_cursor_with_the_last(monkeypatch: pytest
     monkeypatch.setattr(sink_module, "AT_ONCE", 3)
     kept = Kept()
 
-    run_virtual(RepoSink(kept, kept, inline).write([due(str(n)) for n in range(7)], (), "6"))
+    run_virtual(RepoSink(kept, kept, Listed([]), inline).write([due(str(n)) for n in range(7)], (), "6"))
 
     assert [(len(failed), cursor) for _, failed, cursor, _ in kept.records] == [(3, None), (3, None), (1, "6")]
 

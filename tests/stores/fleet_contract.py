@@ -484,6 +484,20 @@ class FleetContract:
         assert await two.drain(None) == 3
         assert (await two.beat([], [], "", 0)).draining
 
+    # What workers agree on.
+
+    @placed
+    async def test_of_what_workers_agree_on_the_first_word_counts(self, place: FleetPlace) -> None:
+        one, _ = await with_part(place)
+        two = await place.server("two")
+        await two.begin(CRAWL, range(PARTS))
+
+        assert await one.agreed("page") == ""
+        assert await two.agree("page", "b") == "b"
+        assert await one.agree("page", "a") == "b"
+        assert await one.agree("other page", "a") == "a"
+        assert [await each.agreed("page") for each in (one, two)] == ["b", "b"]
+
     # What hosts of several parts share.
 
     @placed

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 
 from sanderling.stores.leases import LeaseLostError
 from sanderling.stores.ledger_log import SharedHead, apply_commits, head_of
-from sanderling.stores.ports import Finished, HostAside, Unfinished
-from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.stores.ports import FIRST, Finished, HostAside, Unfinished
+from sanderling.stores.sqlite_progress import MovedDid, SqliteProgress
 
 DIDS = [f"did:plc:{number}" for number in range(8)]
-TABLES = ("crawl", "did", "tally", "aside", "meta")
+TABLES = ("crawl", "did", "tally", "aside", "meta", "moved")
 
-Step = tuple[list[Finished], list[Unfinished], str | None, list[HostAside]] | list[str] | str
+Moves = dict[str, int]  # to parts
+Step = tuple[list[Finished], list[Unfinished], str | None, list[HostAside]] | list[str] | list[MovedDid] | Moves | str
 
 some = st.sampled_from(DIDS)
 finished = st.builds(Finished, some, st.integers(1, 9))
@@ -30,7 +32,9 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.lists(finished), st.lists(unfinished), st.none() | some, st.lists(host)),
         st.lists(some),
-        st.sampled_from(["clear", "reset", "look"]),
+        st.lists(st.builds(MovedDid, some, st.integers(1, 4), st.just("moved"), st.integers(0, 9), st.integers(1, 9))),
+        st.dictionaries(some, st.integers(0, 3)),
+        st.sampled_from(["clear", "reset", "look", "sent"]),
     ),
     max_size=12,
 )
@@ -52,13 +56,23 @@ class KeptCommits:
 
 
 def do(progress: SqliteProgress, step: Step) -> None:
-    if isinstance(step, list):
-        progress.release(step)
+    if isinstance(step, dict):
+        scheduled = progress.due(FIRST, 99, 99)
+        progress.send_away({each: step[each.did] for each in scheduled if each.did in step})
+        assert not {each.did for each in progress.due(FIRST, 99, 99)} & step.keys()
+        assert {each.did for each in scheduled if each.did in step} <= {each.did for each in progress.unsent(99)}
+    elif isinstance(step, list) and step and isinstance(step[0], MovedDid):
+        taken = [each for each in step if isinstance(each, MovedDid)]
+        progress.take_in(taken)
+        assert progress.take_in(taken) == [], "what came twice was taken twice"
+    elif isinstance(step, list):
+        progress.release([str(each) for each in step])
     elif isinstance(step, tuple):
         done, failed, cursor, hosts = step
         progress.record(done, failed, cursor=cursor, segment=3, hosts=hosts)
     else:
-        {"clear": progress.clear_aside, "reset": progress.reset, "look": progress.view}[step]()
+        acts = {"clear": progress.clear_aside, "reset": progress.reset, "look": progress.view}
+        acts.get(step, partial(progress.sent, DIDS))()
 
 
 def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:

@@ -40,6 +40,7 @@ class AtprotoCategory(StrEnum):
     CONNECTION_ERROR = "connection_error"
     TIMEOUT = "timeout"
     LEFT_ALONE = "left_alone"  # its host, by `sanderling control`
+    MOVED = "moved"  # its account, to another host than the one that was asked
     UNKNOWN = "unknown"
 
     @property

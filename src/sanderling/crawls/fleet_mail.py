@@ -58,6 +58,22 @@ class FleetInbox:
         self.taken |= {each.id for each in new}
         self._unread.extend(new)
 
+    @property
+    def waits(self) -> bool:
+        """Whether something is here that nobody has read."""
+        return bool(self._unread)
+
+    def take(self) -> list[InboxMessage]:
+        """All messages that are here, for who keeps them with one commit or gives up the part; `read` is for others."""
+        messages = []
+        while self._unread:  # and not a copy: more may arrive meanwhile, in another thread
+            messages.append(self._unread.popleft())
+        return messages
+
+    def drop(self, messages: Sequence[InboxMessage]) -> None:
+        """A commit has these, so that the server has them no more."""
+        self.taken -= {each.id for each in messages}
+
     def read(self, positions: Mapping[str, int]) -> tuple[bytes, dict[str, int]]:
         """The lines of the next message, and what is read by then; no lines if there is none."""
         # One goes when somebody comes with its position: who was cancelled while it was read reads it again.

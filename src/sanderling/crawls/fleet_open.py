@@ -68,6 +68,7 @@ class OpenedRun:
     waiting: Callable[[], int]
     asked: Callable[[], int] = int
     take_rest: TakeRest = _take_nothing
+    is_resting: Callable[[], bool] = bool  # whether it waits for other parts, and asks nothing meanwhile
 
 
 class PartOpener:
@@ -112,7 +113,7 @@ class PartOpener:
             opened = await self.open_run(part)
             locked.pop_all()
             recall_limiter(opened.transport.limiter, state)
-            opened.run.engine.may_ask = held.may_send
+            opened.run.engine.may_ask = lambda: held.may_send() and not opened.is_resting()
             stores = PartStores(fleet, held, copy, opened.log, orphans)
             given = opened.run, opened.transport, opened.fetched, opened.waiting, opened.asked, opened.take_rest
             return FleetPart(stores, self.worker.board, part.inbox, *given, undo.pop_all())

@@ -21,6 +21,7 @@ class PartRecords:
 
     def __init__(self, folders: Sequence[Path], opens: Callable[[Path], RecordSource]) -> None:
         self._folder = folders[0].parent.parent
+        self._has_earlier = folders[-1] == self._folder
         self._sources = [opens(folder) for folder in folders]
         # A part without records yet may not know which crawl it is of.
         about = max((source.about for source in self._sources), key=lambda each: each.origin)
@@ -30,9 +31,7 @@ class PartRecords:
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The records behind a position, part by part."""
-        at: list[str | None] = [None] * len(self._sources)
-        if after is not None:
-            at = read_position(after, PartPositions, self._folder).parts
+        at = self._positions(after)
         for number, source in enumerate(self._sources):
             # The positions of the others are the same for all of these.
             before, behind = (msgspec.json.encode(part).decode()[1:-1] for part in (at[:number], at[number + 1 :]))
@@ -45,12 +44,21 @@ class PartRecords:
                 json = b'{"part":%d,%b' % (number, record.json[1:]) if self.about.columns else record.json
                 yield Record(json, position)
 
+    def _positions(self, after: str | None) -> list[str | None]:
+        """How far each part was read."""
+        if after is None:
+            return [None] * len(self._sources)
+        if self._has_earlier and not after.startswith('{"parts":'):
+            # From before there were parts, when one process wrote what the folder itself has.
+            return [*([None] * (len(self._sources) - 1)), after]
+        return read_position(after, PartPositions, self._folder).parts
+
     def show(self, key: str) -> RecordLookup:
-        """The record of a key, of whichever part it is; or why there is none."""
+        """The record of a key, of whichever part it is, and the newest of several; or why there is none."""
         found = [source.show(key) for source in self._sources]
         there = [each for each in found if each.record is not None]
         if there:
-            return there[0]
+            return max(there, key=lambda each: each.at)
         # Most parts only say that they do not know it.
         common = Counter(each.why for each in found)
         return max(found, key=lambda each: (bool(each.history), -common[each.why], len(each.why)))

@@ -62,7 +62,7 @@ class RepoCrawl:
         self.limiter = limiter
         self.clock = clock
         self.exchanges = Exchanges(rules.leave_out.before(transport.http), clock)
-        self.sink = RepoSink(stores.segments, stores.progress, disk)
+        self.sink = RepoSink(stores.segments, stores.progress, stores.directory, disk)
         self._progress, self._disk = stores.progress, disk
         self.measures = RepoMeasures()
         walk = stores.walk or WholeDirectory(stores.directory, disk, rules.page_size)
@@ -79,7 +79,7 @@ class RepoCrawl:
         await self._disk(self._progress.clear_aside)
         await self.engine.run(
             self._feeder.feed(self._has_room, self._is_idle, self._feed),
-            self._feeder.bring_back(self.engine.writer.settled, self._bring_back),
+            self._feeder.bring_back(self.engine.writer.settled, self._bring_back, self._feed),
         )
         return not self.engine.stopped and self._feeder.complete
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -62,6 +62,7 @@ class WalkedPage(NamedTuple):
 
     entries: Sequence[DirectoryEntry]
     last: str
+    due: Sequence[Due] = ()  # of accounts that have moved here from hosts of other parts: the progress has them
 
 
 class DirectoryWalk(Protocol):
@@ -72,6 +73,12 @@ class DirectoryWalk(Protocol):
 
         Whoever asks says whether it is idle: if all parts are, and nothing follows, it is the end.
         """
+
+    def is_own(self, url: str) -> bool:
+        """Whether we ask the host of this address."""
+
+    async def pass_on(self, moved: Mapping[Due, str]) -> None:
+        """These are scheduled here, and at addresses that others ask now."""
 
 
 class WholeDirectory:
@@ -87,6 +94,13 @@ class WholeDirectory:
         del idle
         found = await self._disk(self._directory.page, after, self._page_size)
         return WalkedPage(found, found[-1].did) if found else None
+
+    def is_own(self, url: str) -> bool:  # noqa: ARG002 - the port's
+        """All are."""
+        return True
+
+    async def pass_on(self, moved: Mapping[Due, str]) -> None:
+        """There are no others."""
 
 
 class BringsBack(Protocol):
@@ -110,6 +124,7 @@ class Feeder:
     ) -> None:
         """`others` are those of other parts: what they know is not asked for here."""
         self.water = LowWater()
+        self.held: set[str] = set()  # DIDs that are scheduled, and in memory as well
         self.complete = False  # whether all of the directory was read
         self._directory = directory
         self._walk = walk
@@ -124,6 +139,7 @@ class Feeder:
         self._wants: list[RepoHost] = []
         self._wanted = asyncio.Event()
         self._reading = False
+        self._moved_away: list[Due] = []
 
     @property
     def idle(self) -> bool:
@@ -149,10 +165,16 @@ class Feeder:
             self._wants.append(host)
             self._wanted.set()
 
+    def locate_again(self, moved: Sequence[Due]) -> None:
+        """These are scheduled, since their accounts have moved."""
+        if moved:
+            self._moved_away += moved
+            self._wanted.set()
+
     @property
     def brings_back(self) -> bool:
         """Whether something that was left on disk is on its way."""
-        return bool(self._wants or self._reading)
+        return bool(self._wants or self._reading or self._moved_away)
 
     async def feed(self, has_room: Callable[[], bool], is_idle: Callable[[], bool], feed: TakesRepos) -> None:
         """What has a due time, the first first; then the directory from where it was left, but for what is known."""
@@ -166,9 +188,11 @@ class Feeder:
             if page is None:
                 self.complete = True
                 break
+            if page.due:
+                feed(await self._located(page.due))
             if page.last == last:
                 continue
-            entries, last = page
+            entries, last, _ = page
             new = set(await self._disk(self._pending, [entry.did for entry in entries]))
             self._measures.pages += 1
             self._measures.page_dids.add(len(new))
@@ -196,12 +220,18 @@ class Feeder:
         return await self._disk(self._progress.due, after, until, AT_ONCE)
 
     async def _located(self, found: Sequence[Due]) -> list[QueuedRepo]:
-        """Those that the directory has, with their addresses."""
+        """Those that the directory has at hosts of ours, with their addresses; the others are passed on."""
         urls = await self._disk(self._directory.hosts_of, [each.did for each in found])
-        return [QueuedRepo(each.did, urls[each.did], each.failures, each.due) for each in found if each.did in urls]
+        there = {each: urls[each.did] for each in found if each.did in urls}
+        moved = {each: url for each, url in there.items() if not self._walk.is_own(url)}
+        # What is in memory is under way at its old host; whatever comes of that, it is noted here.
+        if gone := {each: url for each, url in moved.items() if each.did not in self.held}:
+            await self._walk.pass_on(gone)
+        own = (each for each in there if each not in moved)
+        return [QueuedRepo(each.did, there[each], each.failures, each.due) for each in own]
 
-    async def bring_back(self, settled: Callable[[], Awaitable[None]], take: BringsBack) -> None:
-        """Read what waits on disk for hosts that want it, until cancelled."""
+    async def bring_back(self, settled: Callable[[], Awaitable[None]], take: BringsBack, feed: TakesRepos) -> None:
+        """Read what waits on disk for hosts that want it, and find those that have moved, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -209,8 +239,10 @@ class Feeder:
             await settled()  # what was left a moment ago may still be on its way to disk
             for host in hosts:
                 await self._read_group(host, take)
+            moved, self._moved_away = self._moved_away, []
+            found = await self._located(moved) if moved else []
             self._reading = False
-            take(hosts[0], (), last=False)
+            feed(found)
 
     async def _read_group(self, host: RepoHost, take: BringsBack) -> None:
         """The next of what waits for one host."""

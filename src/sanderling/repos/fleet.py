@@ -1,16 +1,13 @@
 """One part of a fleet's crawl of repos: a copy of its progress, and segments that go to the object store.
 
-A part asks hosts of its own. It reads the directory for itself, from its cursor on, and takes what is at these hosts:
-so its progress is all that the next owner needs. The parts of one worker read the same pages, and each page once as
-long as they are near each other.
+A part asks hosts of its own. It reads the directory from its cursor on, and takes what is at these hosts: so its
+progress is all that the next owner needs.
 """
 
 import io
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +15,15 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawls.fleet_log import PendingObjects
+from sanderling.crawls.fleet_mail import FleetOutbox
 from sanderling.crawls.fleet_open import OpenedRun, OpeningPart, PartOpener, SharedCrawl
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import LeasedSender
 from sanderling.fetch.transport import Transport
 from sanderling.formats.rca_writer import RcaWriter
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.directory import Directory, DirectoryEntry
-from sanderling.repos.feeding import WalkedPage
-from sanderling.repos.hand_out import OwnHosts, PartLookup
+from sanderling.repos.directory import Directory
+from sanderling.repos.fleet_directory import MovedRepos, PartWalk, SharedPages
 from sanderling.repos.measures import ARCHIVED
 from sanderling.repos.parts import PROGRESS
 from sanderling.repos.report import RepoWatch
@@ -40,36 +37,49 @@ from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.stores.sqlite_progress import SqliteProgress
 
-LEDGER_FORMAT = f"repos {sqlite_progress.PROGRESS.version}"
+LEDGER_FORMAT = f"repos {sqlite_progress.PROGRESS.version}.1"
 # A commit is an object of its own, and costs the server as much with one repo as with a thousand: so repos wait for
 # others, for some seconds. What waits is in memory, and a worker may have all parts.
 WRITING = replace(RULES, every=4.0, hungry=2.0)
 LARGEST_SEGMENT = 16 * 2**20  # bytes
 LEAST_WAITING, MOST_WAITING = 8 * 2**20, RULES.most_bytes  # bytes, of one part
 ALL_WAITING = 512 * 2**20  # bytes, of all parts of a worker
-PAGES_KEPT = 4  # pages of the directory that are kept for other parts
-SAMPLE = 1_000  # DIDs by which two directories are told apart, beside their number
+FIRST_DIDS = 100  # by which two directories are told apart, beside the number of all
+SAME = 0.9  # how many of them one has that was updated meanwhile: accounts come, and some are deleted
 
 
 class RepoPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What all workers must have alike, for the segments to be those of one crawl."""
 
-    directory: str  # how it is told from others
     cids: str
+    server: str = ""  # the address of the directory, if it has one
+    dids: int = 0  # of a directory in a file, how many it has, and which come first
+    first: tuple[str, ...] = ()
     earlier: int = 0  # repos of earlier archives, which are left out if they have not changed
 
+    def of_file(self, directory: Directory) -> "RepoPlan":
+        """The same for a directory in a file."""
+        first = tuple(each.did for each in directory.page("", FIRST_DIDS))
+        return msgspec.structs.replace(self, dids=directory.count(), first=first)
 
-def describe_directory(directory: Directory) -> str:
-    """How a directory is told from others: how many DIDs it has, and a digest of the first."""
-    digest = blake2b(msgspec.json.encode(directory.page("", SAMPLE)), digest_size=8)
-    return f"{directory.count()} DIDs ({digest.hexdigest()})"
+    def compare(self, ours: "RepoPlan", directory: Directory) -> str:
+        """What is different in this plan; nothing if our directory is its own, or an update of that."""
+        if self.server != ours.server:
+            return f"its directory is {self.server or 'a file'}, not {ours.server or 'a file'}"
+        if self.cids != ours.cids:
+            return f"its cids are {self.cids}, not {ours.cids}"
+        if self.earlier != ours.earlier:
+            return f"it leaves out {self.earlier:,} earlier repos, not {ours.earlier:,}"
+        if len(directory.hosts_of(self.first)) < SAME * len(self.first) or ours.dids < SAME * self.dids:
+            return f"its directory has {self.dids:,} DIDs from {self.first[0]} on; ours is another, of {ours.dids:,}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
 class RepoReading:
     """What the parts of a worker share, beside the crawl."""
 
-    pages: "SharedPages"
+    pages: SharedPages
     cores: Executor  # does as many things at once as there are cores
     segment_size: int  # bytes that a segment grows to
     earlier: EarlierRevs | None = None
@@ -108,58 +118,6 @@ class PendingSegment:
         return PendingObjects(file.getvalue())
 
 
-class SharedPages:
-    """The directory as the parts of one worker read it: the last pages are kept, for those that come to them later."""
-
-    def __init__(self, directory: Directory, parts: int, page_size: int, executor: Executor) -> None:
-        """The `executor` does one thing at a time."""
-        self.directory = directory
-        self.part_of = PartLookup(parts)
-        self._page_size = page_size
-        self._executor = executor
-        self._kept: OrderedDict[str, _SplitPage | None] = OrderedDict()  # by the DID that they are behind
-
-    async def page(self, part: int, after: str) -> WalkedPage | None:
-        """What follows a DID at hosts of a part, up to where it was looked for; None at the end of the directory."""
-        page = await self._executor(self._read, after)
-        return None if page is None else WalkedPage(page.entries.get(part, ()), page.last)
-
-    def _read(self, after: str) -> "_SplitPage | None":
-        if after not in self._kept:
-            found = self.directory.page(after, self._page_size)
-            self._kept[after] = _SplitPage.of(found, self.part_of) if found else None
-        self._kept.move_to_end(after)
-        while len(self._kept) > PAGES_KEPT:
-            self._kept.popitem(last=False)
-        return self._kept[after]
-
-
-@dataclass(frozen=True, slots=True)
-class _SplitPage:
-    entries: dict[int, list[DirectoryEntry]]  # by part
-    last: str
-
-    @classmethod
-    def of(cls, found: Sequence[DirectoryEntry], part_of: PartLookup) -> "_SplitPage":
-        entries: dict[int, list[DirectoryEntry]] = {}
-        for each in found:
-            entries.setdefault(part_of(each.host), []).append(each)
-        return cls(entries, found[-1].did)
-
-
-class PartWalk:
-    """The directory as one part walks it, to its end: whoever has come there waits for the others elsewhere."""
-
-    def __init__(self, pages: SharedPages, part: int) -> None:
-        self._pages = pages
-        self._part = part
-
-    async def page(self, after: str, *, idle: bool) -> WalkedPage | None:
-        """What follows."""
-        del idle
-        return await self._pages.page(self._part, after)
-
-
 class RepoPartOpener(PartOpener):
     """Opens parts of a crawl of repos, each with a transport of its own."""
 
@@ -191,13 +149,13 @@ class RepoPartOpener(PartOpener):
         with ExitStack() as undo:
             undo.callback(progress.close)  # before the lock is free, and before its thread ends
             segment = PendingSegment(before.segment, lambda: int(self.clock.wall() * 1e6))
-            log = part.log(segment, bytes, tuple)
+            moved = MovedRepos(progress, FleetOutbox(self.shared.fleet, part.held), part.inbox)
+            log = part.log(segment, bytes, lambda: moved.read)
             progress.share(log)
             transport = self._make_transport()
             leased = replace(transport, http=LeasedSender(transport.http, part.held.may_send))
-            part_of = reads.pages.part_of
-            own = OwnHosts(reads.pages.directory, lambda url: part_of(url) == number)
-            stores = Stores(own, progress, segment, reads.earlier, PartWalk(reads.pages, number))
+            walk = PartWalk(reads.pages, part.held, self.worker.board, self.clock, moved, part.executor)
+            stores = Stores(reads.pages.directory, progress, segment, reads.earlier, walk)
             crawl = RepoCrawl(stores, leased, part.executor, reads.cores, rules=self._share(), clock=self.clock)
             part.undo.callback(part.lock.release)
             part.undo.push(undo.pop_all())
@@ -206,7 +164,9 @@ class RepoPartOpener(PartOpener):
         def archived() -> int:
             return before.total_crawled + crawl.ended[ARCHIVED]
 
-        return OpenedRun(crawl, log, transport, archived, lambda: crawl.unread + progress.scheduled)
+        return OpenedRun(
+            crawl, log, transport, archived, lambda: crawl.unread + progress.scheduled, is_resting=lambda: walk.rests
+        )
 
     def _share(self) -> RepoRules:
         """The rules of one part of those that we have, or will have."""

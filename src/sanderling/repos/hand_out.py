@@ -2,14 +2,16 @@
 
 What is handed to a part are lines in a file of its folder: a DID and its address; a DID alone, up to which there is
 nothing more; and an empty line at the end. They come in the order of DIDs, so a part has what it needs in its cursor:
-what is not behind that was seen to. The file is made anew by every run, from the first cursor of all parts on, and is
-never synced: who is killed reads it again, and if the machine fails, so does the run.
+what is not behind that was seen to. The file is made anew by every run, and is never synced: who is killed reads it
+again, and if the machine fails, so does the run.
 
 One process reads, and not each for itself, since the directory may change meanwhile: an account that moves from a host
-of one part to one of another would else be taken by both, or by neither.
+of one part to one of another would else be taken by both, or by neither. For the same reason all parts of a run begin
+with the same DID, the first that any of them has not settled: what one part was handed by an earlier run, and has not
+settled, may be at a host of another part by now.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,11 +24,13 @@ from sanderling.repos.directory import Directory, DirectoryEntry
 from sanderling.repos.feeding import WalkedPage
 from sanderling.stores.board import Board, BoardField
 from sanderling.stores.durable import plainly
+from sanderling.stores.ports import Due
 
 FILE = "handed.jsonl"
 QUIET = 0.1  # seconds between two looks, of either side
 READ = 2**18  # bytes that a part takes at once: some four thousand DIDs
 THE_END = ("", "")
+MOST_ADDRESSES = 100_000  # whose part is remembered: anybody may put an address of their own into the directory
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[str, str])
@@ -47,20 +51,22 @@ class PartLookup:
                 part = part_of(host_of(url), self._parts)
             except HostError:
                 part = 0
+            if len(self._known) >= MOST_ADDRESSES:
+                self._known.clear()
             self._known[url] = part
         return part
 
 
 class HandOut:
-    """Reads the directory from the first of the parts' `cursors` on. `run` it once, beside the parts."""
+    """Reads the directory behind a DID. `run` it once, beside the parts."""
 
     def __init__(
-        self, root: Path, directory: Directory, cursors: Sequence[str], board: Board, disk: Executor, page_size: int
+        self, root: Path, directory: Directory, after: str, board: Board, disk: Executor, page_size: int
     ) -> None:
-        """Make it before any part begins."""
+        """Make it before any part begins. All of them have `after` as their cursor."""
         self.paused = False
         self._directory = directory
-        self._cursors = cursors
+        self._after = after
         self._board = board
         self._disk = disk
         self._page_size = page_size
@@ -74,7 +80,7 @@ class HandOut:
 
     async def run(self, clock: Clock) -> None:
         """Hand out all of it, never much more than some part can take. Raises DirectoryError and FolderError."""
-        last = min(self._cursors)
+        last = self._after
         while page := await self._disk(self._directory.page, last, self._page_size):
             last = page[-1].did
             await self._disk(self._put, page)
@@ -88,15 +94,13 @@ class HandOut:
         return any(sent - self._board.get(part, BoardField.TAKEN) < few for part, sent in enumerate(self._sent))
 
     def _put(self, page: Sequence[DirectoryEntry]) -> None:
-        last, cursors, part_of = page[-1].did, self._cursors, self._part_of
-        lines: list[list[tuple[str, str]]] = [[] for _ in cursors]
+        part_of = self._part_of
+        lines: list[list[tuple[str, str]]] = [[] for _ in self._files]
         for entry in page:
-            if entry.did > cursors[part := part_of(entry.host)]:
-                lines[part].append(entry)
+            lines[part_of(entry.host)].append(entry)
         for part, own in enumerate(lines):
-            if last > cursors[part]:
-                self._append(part, [*own, (last, "")])
-                self._sent[part] += len(own)
+            self._append(part, [*own, (page[-1].did, "")])
+            self._sent[part] += len(own)
 
     def _end(self) -> None:
         for part in range(len(self._files)):
@@ -114,12 +118,13 @@ def remove_handed(root: Path) -> None:
             (folder / FILE).unlink(missing_ok=True)
 
 
-class HandedOut:
+class HandedPages:
     """What part `own` was handed, and is handed while it reads."""
 
     def __init__(self, folder: Path, own: int, board: Board, clock: Clock, disk: Executor) -> None:
         self._path = folder / FILE
         self._own = own
+        self._part_of = PartLookup(board.parts)
         self._board = board
         self._clock = clock
         self._disk = disk
@@ -150,6 +155,13 @@ class HandedOut:
         last = max(after, found[-1][0]) if found else after
         return WalkedPage([entry for entry in entries if entry.did > after], last)
 
+    def is_own(self, url: str) -> bool:
+        """Whether it is a host of this part."""
+        return self._part_of(url) == self._own
+
+    async def pass_on(self, moved: Mapping[Due, str]) -> None:
+        """They stay scheduled here, and the next run begins with moving them."""
+
     def _say(self, field: BoardField, number: int) -> None:
         self._board.put(self._own, field, number)
 
@@ -161,27 +173,3 @@ class HandedOut:
         whole = data[: data.rfind(b"\n") + 1]
         self._position += len(whole)
         return _decoder.decode_lines(whole) if whole else []
-
-
-class OwnHosts:
-    """A directory as one part knows it: where DIDs are that it may ask for."""
-
-    def __init__(self, directory: Directory, is_own: Callable[[str], bool]) -> None:
-        self._directory = directory
-        self._is_own = is_own
-
-    def page(self, after: str, limit: int) -> list[DirectoryEntry]:
-        """The first DIDs at hosts of the part; a page of which nothing is left is no end."""
-        while page := self._directory.page(after, limit):
-            if own := [each for each in page if self._is_own(each.host)]:
-                return own
-            after = page[-1].did
-        return []
-
-    def hosts_of(self, dids: Sequence[str]) -> dict[str, str]:
-        """As of the directory; none that has moved to a host of another part."""
-        return {did: url for did, url in self._directory.hosts_of(dids).items() if self._is_own(url)}
-
-    def count(self) -> int:
-        """All that the directory has: to know better would be to read it."""
-        return self._directory.count()

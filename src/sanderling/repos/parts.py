@@ -123,10 +123,26 @@ class JoinedProgress:
         for each in self.stores:
             each.clear_aside()
 
+    def begin_together(self) -> str:
+        """Set all parts back to the one that is least far, and say how far that is.
+
+        A DID that an earlier run had handed to that part may be at a host of any other by now. Hosts that one process
+        had set aside, before there were parts, are asked by these, which say anew how they are.
+        """
+        for each in self.stores[self.parts :]:
+            each.clear_aside()
+        first = min(each.cursor() for each in self.stores[: self.parts])
+        self._set_cursors(first)
+        return first
+
     def begin_anew(self) -> None:
         """All parts are complete: the next run begins with the first DID."""
+        self._set_cursors("")
+
+    def _set_cursors(self, cursor: str) -> None:
         for each in self.stores[: self.parts]:
-            each.record([], [], cursor="", segment=each.view().segment)
+            if each.cursor() != cursor:
+                each.record([], [], cursor=cursor, segment=each.view().segment)
 
     def forget(self, dids: Sequence[str]) -> None:
         """Know nothing of these any more."""

@@ -77,6 +77,10 @@ class WantedRecord(NamedTuple):
     rkey: str = ""
 
 
+class _CrawledAt(msgspec.Struct):
+    crawled_at: int
+
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -127,7 +131,8 @@ class RepoRecords:
             return RecordLookup(why=why, nearest=self._some_dids(""))
         found = [shown for path in self._segments() for shown in self._find(path, wanted)]
         if found:
-            return RecordLookup(found[-1], found[:-1][-MOST_HISTORY:])
+            crawled_at = msgspec.json.decode(found[-1], type=_CrawledAt).crawled_at
+            return RecordLookup(found[-1], found[:-1][-MOST_HISTORY:], at=crawled_at)
         return RecordLookup(why=self._why(wanted), nearest=self._some_dids(wanted.did))
 
     def _find(self, path: Path, wanted: WantedRecord) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ from sanderling.repos.hosts import QueuedRepo, RepoHost, RepoRequest
 from sanderling.repos.measures import ARCHIVED, RepoMeasures
 from sanderling.repos.packing import Packed
 from sanderling.repos.rules import RepoRules
-from sanderling.repos.sink import Archived, Note, RepoWriter
+from sanderling.repos.sink import MOVED_DUE, Archived, Note, RepoWriter, WrittenRepos
 from sanderling.stores.ports import Due, HostAside, Unfinished
 
 NEW = (Class.NEW,)
@@ -56,7 +56,7 @@ class RepoSource:
         self._rules = rules
         self._clock = clock
         self._by_url: dict[str, RepoHost | None] = {}
-        self._held: set[str] = set()
+        self._held = feeder.held
 
     # What is next.
 
@@ -137,6 +137,8 @@ class RepoSource:
         if queued.url != host.url:
             host.elsewhere = host.elsewhere or {}
             host.elsewhere[did] = queued.url
+        elif host.elsewhere:
+            host.elsewhere.pop(did, None)
         if host.aside:
             if due != host.group:  # else it is where it should be
                 self._store(host, did)
@@ -161,7 +163,7 @@ class RepoSource:
             self.ended[AtprotoCategory.LEFT_OUT.value] += 1
             self._note(Unfinished(queued.did, AtprotoCategory.LEFT_OUT.value, permanent=False), leaves=True)
         elif (host := self._host_at(queued.url)) is None:
-            self._end(queued.did, AtprotoCategory.REFUSED)
+            self._end(queued.did, AtprotoCategory.REFUSED, url=queued.url)
         else:
             return host
         return None
@@ -185,7 +187,7 @@ class RepoSource:
             self._archive(work.key, settled.result)
         else:
             category = settled.result or category_of(settled.outcome)
-            self._end(work.key, category, host.failures(work.key) + 1)
+            self._end(work.key, category, host.failures(work.key) + 1, work.url)
         self._retime(host)
 
     def later(self, host: RepoHost, work: RepoRequest, outcome: Outcome, due: float) -> None:
@@ -240,9 +242,11 @@ class RepoSource:
             host.unread = [*(host.unread or ()), Due(host.group, 0, "")]
             self._feeder.want(host)
 
-    def written(self, result: Iterable[str]) -> Iterable[RepoHost]:
+    def written(self, result: WrittenRepos) -> Iterable[RepoHost]:
         """These are on disk, and in memory no more."""
-        self._held.difference_update(result)
+        self._held.difference_update(result.dids)
+        self.ended -= Counter(each.category for each in result.moved)
+        self._feeder.locate_again([Due(MOVED_DUE, 0, each.did) for each in result.moved])
         return ()
 
     def _put_off(self, host: RepoHost, did: str, due: float) -> None:
@@ -273,11 +277,11 @@ class RepoSource:
         self._water.settle(did)
         self._writer.add(Archived(did, packed.block), len(packed.block))
 
-    def _end(self, did: str, category: AtprotoCategory, failures: int = 0) -> None:
-        """It was not archived: for good if its category is, else for this run."""
+    def _end(self, did: str, category: AtprotoCategory, failures: int = 0, url: str = "") -> None:
+        """It was not archived: for good if its category is, and it has not moved from `url`; else for this run."""
         self.ended[category.value] += 1
         if category.permanent:
-            self._note(Unfinished(did, category.value, permanent=True), leaves=True)
+            self._note(Unfinished(did, category.value, permanent=True), leaves=True, url=url)
         else:
             self._schedule(did, category, failures, self._rules.patience)
 
@@ -290,11 +294,11 @@ class RepoSource:
     def _due_in(self, seconds: float) -> int:
         return max(1, ceil(self._clock.wall() + seconds))
 
-    def _note(self, failed: Unfinished, *, leaves: bool) -> None:
+    def _note(self, failed: Unfinished, *, leaves: bool, url: str = "") -> None:
         if failed.due is not None:
             self._held.add(failed.did)
         self._water.settle(failed.did)
-        self._writer.add(Note(failed, leaves))
+        self._writer.add(Note(failed, leaves, url))
 
     def _retime(self, host: RepoHost) -> None:
         rps = host.rate(self._rules.usual_rps)

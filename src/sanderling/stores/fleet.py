@@ -231,6 +231,12 @@ class FleetStore(Leases, Protocol):
         An object is given by its key, and the number of the commit that would have it.
         """
 
+    async def agreed(self, name: str) -> str:
+        """What all workers of the crawl have agreed on under a name; "" for nothing yet."""
+
+    async def agree(self, name: str, value: str) -> str:
+        """What all workers have agreed on: the value of whoever came first."""
+
     async def book(self, quota: str, seconds: float) -> BookedTime:
         """Have the next stretch of so many seconds that nobody has of a quota that hosts of several parts share.
 

@@ -51,6 +51,7 @@ class _Crawl:
     leases: LeaseTable
     parts: dict[int, _Part]
     workers: dict[str, tuple[float, Worker]] = field(default_factory=dict)  # with when they were seen
+    agreed: dict[str, str] = field(default_factory=dict)
     quotas: dict[str, BookedTime] = field(default_factory=dict)  # from when they are free, and quiet
 
 
@@ -165,6 +166,14 @@ class MemoryFleet(MemoryLeases):
         crawl = found.crawl
         sums = fetched, now, asked, weights or 100, sum(late) / max(1, len(late)), crawl.retries
         return Beat(kept, max(1, len(others)), lacking, draining, crawl.done, *sums)
+
+    async def agreed(self, name: str) -> str:
+        found = self._found()
+        return found.agreed.get(name, "") if found else ""
+
+    async def agree(self, name: str, value: str) -> str:
+        found = self._found()
+        return found.agreed.setdefault(name, value) if found else value
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
         free, quiet = self._quotas().get(quota, BookedTime(0.0, 0.0))

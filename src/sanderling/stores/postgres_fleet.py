@@ -62,6 +62,8 @@ TABLES = {
     "fleet_quota": """CREATE TABLE fleet_quota (
         crawl text NOT NULL, quota text NOT NULL, free float8 NOT NULL DEFAULT 0, quiet float8 NOT NULL DEFAULT 0,
         PRIMARY KEY (crawl, quota)) WITH (fillfactor = 50)""",
+    "fleet_agreed": """CREATE TABLE fleet_agreed (
+        crawl text NOT NULL, name text NOT NULL, value text NOT NULL, PRIMARY KEY (crawl, name))""",
     "fleet_worker": """CREATE TABLE fleet_worker (
         crawl text NOT NULL, name text NOT NULL, machine text NOT NULL, release text NOT NULL,
         parts integer NOT NULL DEFAULT 0, seen timestamptz NOT NULL, draining boolean NOT NULL DEFAULT false,
@@ -90,7 +92,9 @@ SWEEP = """WITH looked AS (
     gone AS (DELETE FROM fleet_quota WHERE crawl = $1 AND quota IN (SELECT quota FROM old))
     SELECT coalesce(max(quota), '') FROM looked"""
 SWEPT = 50  # quotas that are looked at with each beat, and two for each stretch that was booked
-OF_CRAWL = ("fleet_part", "fleet_log", "fleet_segment", "fleet_inbox", "fleet_worker", "fleet_quota", "fleet_cookie")
+AGREED = "SELECT value FROM fleet_agreed WHERE crawl = $1 AND name = $2"
+AGREE = "INSERT INTO fleet_agreed VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+OF_CRAWL = tuple(name for name in TABLES if name != "fleet_crawl")
 
 _FENCED = """WITH fence AS (
         UPDATE lease SET head = head + 1
@@ -360,6 +364,15 @@ class PostgresFleet(PostgresLeases):
             return [key for (key,) in await db.fetch(UNNAMED, *self.token(lease), numbers, keys)]
 
     # Workers.
+
+    async def agreed(self, name: str) -> str:
+        async with self._db() as db:
+            return str(await db.fetchval(AGREED, self.scope, name) or "")
+
+    async def agree(self, name: str, value: str) -> str:
+        async with self._db() as db:
+            await db.execute(AGREE, self.scope, name, value)  # in a statement of its own: the next sees who was first
+            return str(await db.fetchval(AGREED, self.scope, name) or value)
 
     async def book(self, quota: str, seconds: float) -> BookedTime:
         self._quotas_left, self._booked = True, self._booked + 1

@@ -37,6 +37,7 @@ class RecordLookup:
     why: str = ""  # of one that is not there
     nearest: Sequence[str] = ()  # keys that are
     about: str = ""  # what else there is to say, such as how often it was looked at
+    at: int = 0  # microseconds since 1970; when it was fetched, where several parts of a crawl may have one
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -50,11 +50,29 @@ UPGRADE = (
 )
 
 PROGRESS = FileKind("progress of a crawl of repos", 0x53414E50, 2, TABLES)  # "SANP"
-SHARED = "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID"  # of one that machines share: how far it is
+# Of one that machines share: how far it is; and which DIDs have come from other parts, or go there: `part`, until they
+# are sent. The number of moves tells a message that comes twice from an account that comes back.
+SHARED = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    """CREATE TABLE moved (did TEXT PRIMARY KEY, moves INTEGER NOT NULL, category TEXT NOT NULL,
+        failures INTEGER NOT NULL, due INTEGER NOT NULL, part INTEGER) WITHOUT ROWID""",
+    "CREATE INDEX moved_part ON moved (part) WHERE part IS NOT NULL",
+)
 
 State = tuple[str, int, int, int | None]  # category, whether complete, failures in a row, due time
 ARCHIVED: State = ("", 1, 0, None)
 UNKNOWN: State = ("", 0, 0, None)
+
+
+class MovedDid(NamedTuple):
+    """A DID that goes from one part of a fleet's crawl to another, which asks its host now."""
+
+    did: str
+    moves: int  # from part to part, so far
+    category: str
+    failures: int
+    due: int  # Unix seconds
+    part: int | None = None  # that it goes to, while it is to be sent
 
 
 class SqliteProgress:
@@ -69,12 +87,15 @@ class SqliteProgress:
             self._db.execute("PRAGMA synchronous = FULL")
             _upgrade(self._db)
             ((self.scheduled,),) = self._db.execute("SELECT scheduled FROM crawl")  # DIDs that have a due time
+            found = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'moved'").fetchone()
+            self._is_shared = found is not None
 
     @staticmethod
     def create_shared(path: Path) -> None:
         """Make the empty progress that all copies of one begin with. Raises FolderError."""
         with closing(open_file(path, PROGRESS)) as db, plainly(path):
-            db.execute(SHARED)
+            for statement in SHARED:
+                db.execute(statement)
 
     def share(self, share: Callable[[bytes], SharedHead]) -> None:
         """From now on, hand each transaction to `share` before it is committed here; what it raises undoes it here too.
@@ -106,7 +127,9 @@ class SqliteProgress:
     def pending(self, dids: Sequence[str]) -> list[str]:
         with self._alone():
             states = self._states(dids)
-        return [did for did in dids if did not in states or not (states[did][1] or states[did][3] is not None)]
+            elsewhere = self._moves(dids) if self._is_shared else {}
+        known = {did for did, state in states.items() if state[1] or state[3] is not None} | elsewhere.keys()
+        return [did for did in dids if did not in known]
 
     def due(self, after: Due, until: int, limit: int) -> list[Due]:
         with self._alone() as db:
@@ -133,33 +156,43 @@ class SqliteProgress:
         hosts: Sequence[HostAside] = (),
     ) -> None:
         with self._alone() as db, transaction(db):
-            old = self._states([*(each.did for each in done), *(each.did for each in failed)])
-            new = _after(old, done, failed)
-            db.executemany(
-                """INSERT INTO did VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-                category = excluded.category, complete = excluded.complete, failures = excluded.failures,
-                due = excluded.due""",
-                ((did, *state) for did, state in new.items()),
-            )
-            moved = Counter(state[:2] for state in new.values())
-            moved.subtract(old[did][:2] for did in new if did in old)
-            db.executemany(
-                "INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET dids = dids + excluded.dids",
-                ((*kind, by) for kind, by in moved.items()),
-            )
-            scheduled = sum(
-                (state[3] is not None) - (old.get(did, UNKNOWN)[3] is not None) for did, state in new.items()
-            )
-            sizes = {each.did: each.size for each in done if old.get(each.did) != ARCHIVED}
-            db.execute(
-                """UPDATE crawl SET cursor = coalesce(?, cursor), segment = ?, bytes_written = bytes_written + ?,
-                scheduled = scheduled + ?""",
-                (cursor, segment, sum(sizes.values()), scheduled),
-            )
+            scheduled = self._record(db, done, failed, cursor, segment)
             last = {each.host: each for each in hosts}
             db.executemany("DELETE FROM aside WHERE host = ?", ((host,) for host in last))
             db.executemany("INSERT INTO aside VALUES (?, ?, ?)", (each for each in last.values() if each.category))
         self.scheduled += scheduled
+
+    def _record(
+        self,
+        db: sqlite3.Connection,
+        done: Sequence[Finished],
+        failed: Sequence[Unfinished],
+        cursor: str | None,
+        segment: int | None,
+    ) -> int:
+        """Within a transaction; how many more are scheduled."""
+        old = self._states([*(each.did for each in done), *(each.did for each in failed)])
+        new = _after(old, done, failed)
+        db.executemany(
+            """INSERT INTO did VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+            category = excluded.category, complete = excluded.complete, failures = excluded.failures,
+            due = excluded.due""",
+            ((did, *state) for did, state in new.items()),
+        )
+        moved = Counter(state[:2] for state in new.values())
+        moved.subtract(old[did][:2] for did in new if did in old)
+        db.executemany(
+            "INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET dids = dids + excluded.dids",
+            ((*kind, by) for kind, by in moved.items()),
+        )
+        scheduled = sum((state[3] is not None) - (old.get(did, UNKNOWN)[3] is not None) for did, state in new.items())
+        sizes = {each.did: each.size for each in done if old.get(each.did) != ARCHIVED}
+        db.execute(
+            """UPDATE crawl SET cursor = coalesce(?, cursor), segment = coalesce(?, segment),
+            bytes_written = bytes_written + ?, scheduled = scheduled + ?""",
+            (cursor, segment, sum(sizes.values()), scheduled),
+        )
+        return scheduled
 
     def aside(self, limit: int) -> list[HostAside]:
         with self._alone() as db:
@@ -203,33 +236,83 @@ class SqliteProgress:
             return {did: state[0] for did, state in self._states(dids).items() if state[0]}
 
     def release(self, dids: Sequence[str]) -> None:
-        with self._alone() as db:
-            self._remove(db, dids)
+        with self._alone() as db, transaction(db):
+            scheduled = self._remove(db, dids)
+        self.scheduled -= scheduled
 
     def forget(self, dids: Sequence[str]) -> None:
         with self._alone() as db:
             db.execute("PRAGMA secure_delete = ON")
-            self._remove(db, dids)
+            with transaction(db):
+                scheduled = self._remove(db, dids)
+                if self._is_shared:
+                    db.executemany("DELETE FROM moved WHERE did = ?", ((did,) for did in dids))
             db.execute("VACUUM")  # what was freed earlier was not overwritten then
-
-    def _remove(self, db: sqlite3.Connection, dids: Sequence[str]) -> None:
-        with transaction(db):
-            old = self._states(dids)
-            db.executemany("DELETE FROM did WHERE did = ?", ((did,) for did in old))
-            gone = Counter(state[:2] for state in old.values())
-            db.executemany(
-                "UPDATE tally SET dids = dids - ? WHERE category = ? AND complete = ?",
-                ((number, *kind) for kind, number in gone.items()),
-            )
-            scheduled = sum(state[3] is not None for state in old.values())
-            db.execute("UPDATE crawl SET scheduled = scheduled - ?", (scheduled,))
         self.scheduled -= scheduled
+
+    def _remove(self, db: sqlite3.Connection, dids: Sequence[str]) -> int:
+        """Within a transaction; how many fewer are scheduled."""
+        old = self._states(dids)
+        db.executemany("DELETE FROM did WHERE did = ?", ((did,) for did in old))
+        gone = Counter(state[:2] for state in old.values())
+        db.executemany(
+            "UPDATE tally SET dids = dids - ? WHERE category = ? AND complete = ?",
+            ((number, *kind) for kind, number in gone.items()),
+        )
+        scheduled = sum(state[3] is not None for state in old.values())
+        db.execute("UPDATE crawl SET scheduled = scheduled - ?", (scheduled,))
+        return scheduled
+
+    # Of one that machines share.
+
+    def send_away(self, moved: Mapping[Due, int]) -> None:
+        """These belong to other parts, by their numbers: they are not known here any more, and are still to be sent."""
+        with self._alone() as db, transaction(db):
+            states = self._states([each.did for each in moved])
+            before = self._moves(states)
+            rows = [
+                (each.did, before.get(each.did, 0) + 1, states[each.did][0], each.failures, each.due, part)
+                for each, part in moved.items()
+                if each.did in states
+            ]
+            db.executemany("INSERT OR REPLACE INTO moved VALUES (?, ?, ?, ?, ?, ?)", rows)
+            scheduled = self._remove(db, list(states))
+        self.scheduled -= scheduled
+
+    def unsent(self, limit: int) -> list[MovedDid]:
+        """The first of those that are still to be sent."""
+        with self._alone() as db:
+            sql = "SELECT * FROM moved INDEXED BY moved_part WHERE part IS NOT NULL ORDER BY part, did LIMIT ?"
+            return [MovedDid._make(row) for row in db.execute(sql, (limit,))]
+
+    def sent(self, dids: Sequence[str]) -> None:
+        """These are on their way, for good."""
+        with self._alone() as db, transaction(db):
+            db.executemany("UPDATE moved SET part = NULL WHERE did = ?", ((did,) for did in dids))
+
+    def take_in(self, moved: Sequence[MovedDid]) -> list[Due]:
+        """Schedule what other parts have sent, each once, however often it comes; those that are new."""
+        with self._alone() as db, transaction(db):
+            last = {each.did: each for each in sorted(moved, key=lambda each: each.moves)}
+            before = self._moves(last)
+            new = [each for did, each in last.items() if before.get(did, 0) < each.moves]
+            db.executemany("INSERT OR REPLACE INTO moved VALUES (?, ?, ?, ?, ?, NULL)", (each[:5] for each in new))
+            failed = [Unfinished(each.did, each.category, False, each.failures, each.due) for each in new]  # noqa: FBT003 - a row
+            scheduled = self._record(db, [], failed, None, None)
+        self.scheduled += scheduled
+        return [Due(each.due, each.failures, each.did) for each in new]
+
+    def _moves(self, dids: Iterable[str]) -> dict[str, int]:
+        sql = "SELECT did, moves FROM json_each(?) CROSS JOIN moved ON did = value"
+        return dict(self._db.execute(sql, (_listed(list(dids)),)).fetchall())
 
     def reset(self) -> None:
         with self._alone() as db, transaction(db):
             db.execute("DELETE FROM did")
             db.execute("DELETE FROM tally")
             db.execute("DELETE FROM aside")
+            if self._is_shared:
+                db.execute("DELETE FROM moved")
             db.execute("UPDATE crawl SET cursor = '', segment = 0, bytes_written = 0, scheduled = 0")
         self.scheduled = 0
 

@@ -178,7 +178,7 @@ def test_who_drains_gives_its_parts_away_and_what_a_host_left_is_asked_by_the_sa
 
 
 BAD = {
-    "another directory": (["--did-file", "OTHER"], "its directory is 6 DIDs"),
+    "another directory": (["--did-file", "OTHER"], "its directory has 6 DIDs"),
     "other records": (["@cids", "keep"], "its cids are strip, not keep"),
     "other objects": (["--objects", "file:elsewhere"], "its rows are in"),
     "progress in Redis": (["@redis-address", "localhost:6379"], "a fleet keeps its progress in PostgreSQL"),

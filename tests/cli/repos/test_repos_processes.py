@@ -78,6 +78,11 @@ def live(fleet: Fleet) -> dict[str, int]:
     return {did: 1 for did, end in fleet.expected().items() if end.archived}
 
 
+def records(path: Path) -> list[tuple[str, str]]:
+    """What an export has, once or more."""
+    return sorted((each["uri"], each["rev"]) for each in map(json.loads, path.read_text().splitlines()))
+
+
 def gone(fleet: Fleet) -> dict[str, int]:
     return dict(Counter(end.category.value for end in fleet.expected().values() if end.category is not None))
 
@@ -132,7 +137,8 @@ def test_what_one_process_began_several_end_and_all_of_it_is_read_as_one(tmp_pat
             await until(lambda: any(path.stat().st_size > 10_000 for path in out.glob("*.part")))
             first.kill()
             await first.communicate()
-            said = {"crawl": await here(*command(tmp_path, server, 2), "--json")}
+            begun = ("export", str(out), "--to", str(tmp_path / "begun.jsonl"))
+            said = {"begun": await here(*begun), "crawl": await here(*command(tmp_path, server, 2), "--json")}
             did, *_ = sorted(live(server.fleet))
             dead = next(
                 did for did, end in server.fleet.expected().items() if end.category == AtprotoCategory.NOT_FOUND
@@ -141,6 +147,7 @@ def test_what_one_process_began_several_end_and_all_of_it_is_read_as_one(tmp_pat
                 "status": ("status", str(out), "--json"),
                 "verify": ("verify", str(out), "--json"),
                 "export": ("export", str(out), "--to", str(tmp_path / "all.jsonl")),
+                "export what is new": (*begun, "--new"),
                 "show": ("show", str(out), did),
                 "why not": ("show", str(out), dead),
                 "get": ("repos", "get", did, str(out)),
@@ -164,6 +171,7 @@ def test_what_one_process_began_several_end_and_all_of_it_is_read_as_one(tmp_pat
     assert json.loads(said["inspect"].out)["repos"] == number
     exported = {json.loads(line)["did"] for line in (tmp_path / "all.jsonl").read_text().splitlines()}
     assert number // 2 < len(exported) == len(exported & set(live(fleet)))  # some have no records
+    assert records(tmp_path / "begun.jsonl") == records(tmp_path / "all.jsonl")
     assert "not_found, for good" in said["why not"].out + said["why not"].err
     assert json.loads(said["replay"].out)["repos"] == number
     assert json.loads(said["again"].out)["run"]["archived"] == 0

@@ -169,7 +169,7 @@ def open_stores(
         earlier = stack.enter_context(EarlierRevs()) if keeping.since_archive else None
         segments, progress = stack.enter_context(open_archive(place, keeping, screen.note, clock))
         if earlier is not None:
-            take_up(earlier, place, keeping.since_archive, screen.note)
+            read_earlier(earlier, place, keeping.since_archive, screen.note)
         yield Stores(ForgettingDirectory(directory, Forgotten.of(place.out)), progress, segments, earlier)
 
 
@@ -225,7 +225,7 @@ def _check_whole(view: ProgressView, segments: Segments) -> None:
         )
 
 
-def take_up(earlier: EarlierRevs, place: ArchiveFolder, folders: tuple[Path, ...], note: Note) -> None:
+def read_earlier(earlier: EarlierRevs, place: ArchiveFolder, folders: tuple[Path, ...], note: Note) -> None:
     """Read what earlier archives have. Raises CommandError."""
     problems: list[ArchiveProblem] = []
     for folder in folders:

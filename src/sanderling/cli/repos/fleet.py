@@ -13,7 +13,7 @@ from sanderling.cli.fleet.flags import FleetClock
 from sanderling.cli.fleet.worker import COPIES, FleetSystem, OpenedSystem, run_worker
 from sanderling.cli.processes import how_many
 from sanderling.cli.report_screen import fitting
-from sanderling.cli.repos.crawl import KNOWN, SHOWN, size_of_segments, take_up
+from sanderling.cli.repos.crawl import KNOWN, SHOWN, read_earlier, size_of_segments
 from sanderling.cli.repos.directory import open_to_read
 from sanderling.cli.repos.flags import BODIES, MOST_BODY
 from sanderling.cli.repos.parts import LOOK, RepoFlags, set_slots
@@ -32,9 +32,8 @@ from sanderling.repos.fleet import (
     RepoPartOpener,
     RepoPlan,
     RepoReading,
-    SharedPages,
-    describe_directory,
 )
+from sanderling.repos.fleet_directory import SharedPages
 from sanderling.repos.report import ReposFacts, join_repos
 from sanderling.repos.since import EarlierRevs
 
@@ -50,7 +49,7 @@ def run_worker_of(flags: RepoFlags, *, resume: bool, as_json: bool) -> None:
         directory = stack.enter_context(open_to_read(keeping.directory, keeping.did_file, place.out, private=private))
         earlier = stack.enter_context(EarlierRevs()) if keeping.since_archive else None
         if earlier is not None:
-            take_up(earlier, place, keeping.since_archive, fitting(json=as_json).note)
+            read_earlier(earlier, place, keeping.since_archive, fitting(json=as_json).note)
         run_worker(ReposFleet(flags, directory, earlier, resume=resume), flags.processes, as_json=as_json)
 
 
@@ -61,14 +60,15 @@ class ReposFleet(FleetSystem[Report[ReposFacts]]):
     known = KNOWN
 
     def __init__(self, flags: RepoFlags, directory: Directory, earlier: EarlierRevs | None, *, resume: bool) -> None:
-        super().__init__(flags.place.out, flags.sharing, flags.options, flags.onward)
+        super().__init__(flags.place.out, flags.sharing, flags.options, flags.resume_command)
         self._flags = flags
         self._directory = directory
         self._earlier = earlier
         self._resume = resume
         self._segment_size = size_of_segments(flags.keeping)
-        known = earlier.repos if earlier else 0
-        self._plan = RepoPlan(directory=_identity(flags, directory), cids=flags.keeping.cids, earlier=known)
+        known, server = earlier.repos if earlier else 0, _address(flags.keeping.directory or "")
+        plan = RepoPlan(cids=flags.keeping.cids, server=server, earlier=known)
+        self._plan = plan if server else plan.of_file(directory)
 
     @property
     def ledger(self) -> str:
@@ -82,12 +82,7 @@ class ReposFleet(FleetSystem[Report[ReposFacts]]):
 
     def compare(self, plan: str) -> str:
         """What is different in a plan."""
-        theirs, ours = msgspec.json.decode(plan, type=RepoPlan), self._plan
-        if theirs.directory != ours.directory:
-            return f"its directory is {theirs.directory}, not {ours.directory}"
-        if theirs.cids != ours.cids:
-            return f"its cids are {theirs.cids}, not {ours.cids}"
-        return "" if theirs == ours else f"it leaves out {theirs.earlier:,} earlier repos, not {ours.earlier:,}"
+        return msgspec.json.decode(plan, type=RepoPlan).compare(self._plan, self._directory)
 
     async def open(
         self, shared: SharedCrawl, clock: FleetClock, stack: AsyncExitStack
@@ -99,7 +94,7 @@ class ReposFleet(FleetSystem[Report[ReposFacts]]):
         reading = in_threads(stack.enter_context(ThreadPoolExecutor(1, "directory")))
         cores = in_threads(stack.enter_context(ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // processes), "cores")))
         known, memory = await reading(self._directory.count), Memory(max(2 * MOST_BODY, BODIES // processes))
-        pages = SharedPages(self._directory, parts, keeping.page_size, reading)
+        pages = SharedPages(self._directory, shared, keeping.page_size, reading)
         rules = keeping.rules(asking)
         opener = RepoPartOpener(
             self.out / COPIES,
@@ -125,10 +120,7 @@ class ReposFleet(FleetSystem[Report[ReposFacts]]):
         return OpenedSystem(opener, report, run)
 
 
-def _identity(flags: RepoFlags, directory: Directory) -> str:
-    """What tells a directory from others: a server by its address, since it may grow; a file by what it has."""
-    url = flags.keeping.directory or ""
-    if url.startswith("clickhouse"):
-        kind, _, rest = redact_url(url).partition("://")
-        return f"{kind}://{rest.rpartition('@')[2]}"
-    return describe_directory(directory)
+def _address(url: str) -> str:
+    """The address of a directory that is a server, without who asks it; "" for a file."""
+    kind, _, rest = redact_url(url).partition("://")
+    return f"{kind}://{rest.rpartition('@')[2]}" if kind.startswith("clickhouse") else ""

@@ -16,14 +16,22 @@ from sanderling.cli.options import Options
 from sanderling.cli.part_runs import run_parts, share_quotas
 from sanderling.cli.processes import ProcessGroup, how_many, open_board, own_parts, wait_for_parts
 from sanderling.cli.report_screen import Screen, fitting
-from sanderling.cli.repos.crawl import KNOWN, PUBLISHED, end_crawl, end_forgetting, open_archive, take_up
+from sanderling.cli.repos.crawl import KNOWN, PUBLISHED, end_crawl, end_forgetting, open_archive, read_earlier
 from sanderling.cli.repos.directory import open_to_read
 from sanderling.cli.repos.flags import BODIES, MOST_BODY, ArchiveFlags, RepoNetwork
 from sanderling.cli.repos.progress import HOSTS_SHOWN, ArchiveFolder, SavedProgress, open_joined
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.watching import FolderLimiterKeeper, publish_status, repeat, run_beside, save_limiter
 from sanderling.clock import Clock, SystemClock
-from sanderling.crawls.parts import FOLDER, enough_parts, folders_of, make_parts, number_of_parts, part_folder
+from sanderling.crawls.parts import (
+    FOLDER,
+    enough_parts,
+    folders_of,
+    make_parts,
+    number_of_parts,
+    part_folder,
+    share_out,
+)
 from sanderling.engine.host_report import this_process
 from sanderling.executor import Executor, in_threads
 from sanderling.fetch.http import Http
@@ -33,7 +41,7 @@ from sanderling.observe.report import Report
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory
 from sanderling.repos.forget import ForgettingDirectory
-from sanderling.repos.hand_out import HandedOut, HandOut, OwnHosts, PartLookup, remove_handed
+from sanderling.repos.hand_out import HandedPages, HandOut, remove_handed
 from sanderling.repos.parts import JoinedProgress, is_archive, settle_moves, share_slots
 from sanderling.repos.report import ReposFacts, RepoWatch, join_repos
 from sanderling.repos.segments import Segments
@@ -61,36 +69,36 @@ class RepoFlags:
     keeping: ArchiveFlags
     options: Options
     processes: str
-    onward: str  # the command to go on with
+    resume_command: str
     sharing: FleetFlags = ALONE
 
 
 def crawl_in_parts(flags: RepoFlags, *, as_json: bool) -> None:
     """Crawl with several processes, or be one of them; exit with the code that says how it went."""
     if own := own_parts():
-        with explain_end(flags.onward, KNOWN):
+        with explain_end(flags.resume_command, KNOWN):
             _crawl_own_parts(flags, own)
         return
     place, clock, screen = flags.place, SystemClock(), fitting(json=as_json)
-    with explain_end(flags.onward, KNOWN), ExitStack() as stack:
-        cursor = _take_over(flags, screen, clock)
-        stack.enter_context(_held(place.out, how_many(flags.processes), screen, clock))
+    with explain_end(flags.resume_command, KNOWN), ExitStack() as stack:
+        cursor = _finish_first_run(flags, screen, clock)
+        stack.enter_context(_hold_folder(place.out, how_many(flags.processes), screen, clock))
         end_forgetting(place, screen)
         stack.callback(_remove_lookups, place.out)
-        directory = ForgettingDirectory(stack.enter_context(_open_first(flags, screen)), Forgotten.of(place.out))
+        directory = ForgettingDirectory(stack.enter_context(_open_directory(flags, screen)), Forgotten.of(place.out))
         progress = stack.enter_context(open_joined(place))
-        _settle(progress, directory, cursor, screen)
+        _share_schedule(progress, directory, cursor, screen)
         ran = run(_run_group(flags, directory, progress, clock, screen))
         if ran.complete:
             progress.begin_anew()
         kept = SavedProgress(progress.view(), tuple(progress.aside(HOSTS_SHOWN)))
-    end_crawl(place, ran, kept, flags.onward, screen)
+    end_crawl(place, ran, kept, flags.resume_command, screen)
 
 
 # The process that people see: before the others begin.
 
 
-def _take_over(flags: RepoFlags, screen: Screen, clock: Clock) -> str:
+def _finish_first_run(flags: RepoFlags, screen: Screen, clock: Clock) -> str:
     """Finish what one process began in the folder, unless that was done; how far that was. Raises CommandError."""
     place = flags.place
     if (flags.keeping.directory or "").startswith("chdb:"):
@@ -108,7 +116,7 @@ def _take_over(flags: RepoFlags, screen: Screen, clock: Clock) -> str:
 
 
 @contextmanager
-def _held(out: Path, processes: int, screen: Screen, clock: Clock) -> Iterator[None]:
+def _hold_folder(out: Path, processes: int, screen: Screen, clock: Clock) -> Iterator[None]:
     """The folder, made if need be, as ours; once nobody holds any part of it. Raises FolderError."""
     out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -120,14 +128,14 @@ def _held(out: Path, processes: int, screen: Screen, clock: Clock) -> Iterator[N
 
 
 @contextmanager
-def _open_first(flags: RepoFlags, screen: Screen) -> Iterator[Directory]:
+def _open_directory(flags: RepoFlags, screen: Screen) -> Iterator[Directory]:
     """The directory, where others can open it too; and what earlier archives have, for all. Raises CommandError."""
     place, keeping = flags.place, flags.keeping
     _remove_lookups(place.out)
     folder = place.out / FOLDER
     if keeping.since_archive:
         with EarlierRevs(folder / EARLIER) as earlier:
-            take_up(earlier, place, keeping.since_archive, screen.note)
+            read_earlier(earlier, place, keeping.since_archive, screen.note)
     private = flags.asking.private
     with open_to_read(keeping.directory, keeping.did_file, place.out, private=private, at=folder / DIDS) as directory:
         yield directory
@@ -140,7 +148,7 @@ def _remove_lookups(out: Path) -> None:
     remove_handed(out)
 
 
-def _settle(progress: JoinedProgress, directory: Directory, cursor: str, screen: Screen) -> None:
+def _share_schedule(progress: JoinedProgress, directory: Directory, cursor: str, screen: Screen) -> None:
     """Schedule each DID in the part that asks its host. Parts that are new begin where one process was."""
     if cursor:
         for each in progress.stores[: progress.parts]:
@@ -187,8 +195,8 @@ async def _run_group(
             return join_repos(now, process, known, before)
 
         group = ProcessGroup(out, parts, how_many(flags.processes), clock, screen.note)
-        cursors = [each.cursor() for each in progress.stores[:parts]]
-        hand_out = HandOut(out, directory, cursors, group.board, in_threads(reading), flags.keeping.page_size)
+        after = progress.begin_together()
+        hand_out = HandOut(out, directory, after, group.board, in_threads(reading), flags.keeping.page_size)
         shell = Shell(folder=out, options=flags.options, screen=screen, executor=in_threads(thread), report=report)
         return await run_system(_Group(group, hand_out, clock), shell)
 
@@ -245,7 +253,6 @@ def _crawl_own_parts(flags: RepoFlags, own: Sequence[int]) -> None:
             ForgettingDirectory(directory, Forgotten.of(out)),
             earlier,
             stack.enter_context(open_joined(place)).stores,
-            PartLookup(board.parts),
             board,
             clock,
         )
@@ -263,7 +270,6 @@ class _Shared:
     directory: Directory
     earlier: EarlierRevs | None
     progress: Sequence[RepoProgress]  # of all parts, and of what one process had begun
-    part_of: PartLookup
     board: Board
     clock: Clock
 
@@ -271,11 +277,11 @@ class _Shared:
         """Where one of them reads and writes."""
         number, path, segments, progress = part
         return Stores(
-            OwnHosts(self.directory, lambda url: self.part_of(url) == number),
+            self.directory,
             progress,
             segments,
             self.earlier,
-            HandedOut(path, number, self.board, self.clock, disk),
+            HandedPages(path, number, self.board, self.clock, disk),
             # What others learn while we run is of other DIDs: each is handed to one part.
             [each for other, each in enumerate(self.progress) if other != number and _knows_some(each)],
         )
@@ -287,7 +293,7 @@ def _knows_some(progress: RepoProgress) -> bool:
 
 
 async def _run_own(flags: RepoFlags, parts: Sequence[_OpenedPart], shared: _Shared) -> None:
-    processes = how_many(flags.processes)
+    processes = len(share_out(shared.board.parts, how_many(flags.processes)))  # never more than parts
     memory = Memory(max(2 * MOST_BODY, BODIES // processes))
     workers = max(1, flags.asking.workers // processes)
     rules = flags.keeping.rules(flags.asking)

@@ -49,6 +49,7 @@ MEANINGS = {
     AtprotoCategory.CONNECTION_ERROR: "no connection, or it was cut",
     AtprotoCategory.TIMEOUT: "no answer in time",
     AtprotoCategory.LEFT_ALONE: "left alone, as sanderling control says",
+    AtprotoCategory.MOVED: "moved to another host meanwhile",
     AtprotoCategory.UNKNOWN: "for a reason without a name",
 }
 
