@@ -4,13 +4,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from fake_browser import FakeBrowser, rendered
 from parts_in_one_loop import PartsInOneLoop
 from small_web import PACE, Web, crawl, inline, lines, page, reply, twice, web
 
+from sanderling.crawls.errands import PageMail
 from sanderling.crawls.exchange import exchange_files
 from sanderling.crawls.kept import Keep
 from sanderling.crawls.part_quotas import PartCounts
 from sanderling.crawls.parts import part_folder, part_of
+from sanderling.fetch.render import PageNetwork, RenderedPage, Renderer, RenderRules
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules
 from sanderling.limit.memory import Memory
@@ -19,8 +22,8 @@ from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
 from sanderling.stores.board import Board
-from sanderling.stores.frontier_rows import FoundUrl
 from sanderling.stores.time_table import TimeTable
+from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock
 
 START = "http://start.example/"
@@ -34,14 +37,16 @@ class Parts(PartsInOneLoop):
     ) -> None:
         super().__init__(root)
         self.web, self.rules = of, rules or CrawlRules()
+        self.renderer: Renderer | None = None
         self.plan = CrawlPlan(seeds, ("*.example", "*.example.org"), 16, keep)
 
     def open_run(self, part: int, board: Board, clock: LoopClock) -> Crawl:
         path = part_folder(self.root, part)
         folder = CrawlFolder.open(path, self.plan, resume=False, wall=clock.wall(), visits=self.rules.visits)
-        folder.join(exchange_files(self.root, part, board, FoundUrl, folder.ledger.meta))
+        folder.join(exchange_files(self.root, part, board, PageMail, folder.ledger.meta))
         limiter = Limiter(LimiterRules(pace=PACE), clock=clock, rng=Random(1))
-        return Crawl(folder, Transport(self.web, limiter, Memory(2**30)), inline, rules=self.rules, clock=clock)
+        transport = Transport(self.sender(self.web, part), limiter, Memory(2**30), renderer=self.renderer)
+        return Crawl(folder, transport, inline, rules=self.rules, clock=clock)
 
     @property
     def fetched(self) -> list[str]:
@@ -122,6 +127,65 @@ def test_a_limit_of_pages_of_a_domain_is_that_of_all_parts(tmp_path: Path) -> No
     fetched = [url for url in parts.fetched if ".example.org" in url]
     assert 40 <= len(fetched) <= 40 + len(hosts)  # those that were in flight then
     assert counts.of("example.org") == len(fetched)
+
+
+RULES = "http://rules.example/robots.txt"
+
+
+def ruled(hosts: int = 24) -> Web:
+    """Hosts whose robots.txt is that of another host, which has some pages, too."""
+    names = [f"http://h{number}.example" for number in range(hosts)]
+    own = [f"http://rules.example/{number}" for number in range(12)]
+    site = web(**{START: page(*(f"{each}/" for each in names), *own)})
+    for each in names:
+        site.answers[f"{each}/robots.txt"] = [reply(302, Location=RULES)]
+        site.answers[f"{each}/"] = [page("/closed", "/open", title=each)]
+        site.answers |= {f"{each}/{path}": [page(title=f"{each} {path}")] for path in ("closed", "open")}
+    site.answers |= {url: [page(title=url)] for url in own}
+    site.answers[RULES] = [reply(200, b"User-agent: *\nDisallow: /closed\n", Content_Type="text/plain")]
+    return site
+
+
+def test_robots_txt_that_is_at_another_host_is_asked_by_the_part_of_that_host(tmp_path: Path) -> None:
+    alone = crawl(tmp_path / "one", ruled(), START, allow=("*.example",))
+    parts = Parts(tmp_path / "many", ruled(), START)
+    parts.run()
+
+    assert sorted(parts.fetched) == sorted(alone.fetched)
+    assert not [url for url in parts.fetched if url.endswith("/closed")]
+    assert len([each for each in parts.log if each.url == RULES]) > 24
+    assert parts.strangers() == []
+    assert parts.closest("rules.example") > 0.0999
+
+
+def test_what_a_page_loads_in_a_browser_and_a_wall_on_its_way_are_asked_by_the_parts_of_their_hosts(
+    tmp_path: Path,
+) -> None:
+    script, loaded = "http://scripts.example/app.js", list[bytes | None]()
+
+    async def make(source: Reply, network: PageNetwork) -> RenderedPage:
+        task = Task(script, holder=f"script of {source.url}")
+        permit = await network.admit(task)
+        assert permit is not None
+        found = await network.send(task, permit)
+        loaded.append(None if found is None else found.body)
+        return rendered(source, b"<h1>made</h1>")
+
+    names = [f"http://h{number}.example/" for number in range(16)]
+    site = web(**{START: page(*names), script: reply(200, b"script")})
+    for each in names:
+        wall = f"http://walls.example/?to={each}"
+        site.answers[each] = [page(status=302, Location=wall, Set_Cookie="a=1"), page(title=each)]
+        site.answers[wall] = [reply(302, Location=each, Set_Cookie="b=2")]
+    parts = Parts(tmp_path, site, START)
+    parts.renderer = FakeBrowser(make, RenderRules(chosen=("*",)))
+    parts.run()
+
+    assert sorted(parts.fetched) == sorted([START, *names])
+    assert loaded == [b"script"] * 17
+    assert {each.host for each in parts.log} >= {"scripts.example", "walls.example"}
+    assert parts.strangers() == []
+    assert parts.closest("scripts.example") > 0.0999
 
 
 def test_where_a_first_address_lives_is_known_to_all_parts(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from command_line import Done, finish, here, rows, run, start
+from leading_hosts import RPS, LeadingHosts, leading_hosts
 from part_processes import asked, site, until
 from services.postgres import fresh_database
 
@@ -177,6 +179,32 @@ def test_a_budget_that_is_spent_ends_all_and_a_larger_one_goes_on(shared: Shared
     assert (first.code, second.code, rest.code) == (0, 0, 0), (first, second, rest)
     assert "still wait, since max_records is reached" in first.out + second.out
     assert (json.loads(rest.out)["done"], json.loads(rest.out)["waiting"]) == (True, 0)
+
+
+@pytest.mark.timeout(180)
+def test_where_redirects_lead_one_machine_asks_at_the_pace_of_the_host(shared: Shared) -> None:
+    out = shared.root / "pulled"
+
+    async def main() -> LeadingHosts:
+        async with leading_hosts(12) as hosts:
+            job, flags = hosts.write_job(shared.root / "leads.py"), ("--private", "--fleet-parts", str(PARTS))
+            shared_by = (*flags, "--lease", "3", *shared.fleet, "--objects", shared.objects)
+            workers = [
+                await start("run", job, "--out", str(shared.root / each / shared.name), *shared_by)
+                for each in ("one", "two")
+            ]
+            ended = [await finish(each) for each in workers]
+            assert [each.code for each in ended] == [0, 0], ended
+            await here(*shared.pull(out))
+            return hosts
+
+    hosts = run(main)
+
+    records = [row for part in folders_of(out) for row in rows(part, "records.jsonl")]
+    assert sorted(records, key=str) == sorted(hosts.expected, key=str)
+    assert hosts.closest > 0.9 / RPS
+    by_turn = [sender for sender, _ in groupby(sender for _, sender in sorted(hosts.log))]
+    assert len(by_turn) <= 2  # the second machine may have taken the part over
 
 
 OTHER_READERS = JOB.replace("any_page", "each_page")
