@@ -271,7 +271,7 @@ def test_a_host_that_gives_tokens_to_all_parts_has_its_pace_and_is_left_alone_by
 ) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
     job = Job(
-        "let in",
+        "let-in",
         start=[f"{host(each)}/entry/{each}" for each in range(HOSTS)],
         hosts=("*.example",),
         auth=OAuth2(f"http://{TOKENS}/token", "me", "env:SECRET"),

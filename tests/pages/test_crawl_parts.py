@@ -169,7 +169,7 @@ def test_what_a_page_loads_in_a_browser_and_a_wall_on_its_way_are_asked_by_the_p
         assert permit is not None
         found = await network.send(task, permit)
         loaded.append(None if found is None else found.body)
-        return rendered(source, b"<h1>made</h1>")
+        return rendered(source, source.body)
 
     names = [f"http://h{number}.example/" for number in range(16)]
     site = web(**{START: page(*names), script: reply(200, b"script")})
