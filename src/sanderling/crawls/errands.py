@@ -42,7 +42,8 @@ else:
     from backports.zstd import compress, decompress
 
 LOOK = 1.0  # seconds between two looks at whether anybody still wants to know
-AGAIN = 15  # looks after which an errand is sent again
+AGAIN = 5  # looks after which an errand is sent again
+ON_ITS_WAY = 30.0  # seconds that an answer may take: who asks again meanwhile will have it
 KNOWN = 10_000  # errands of which it is remembered that they were run
 
 RawHeaders = tuple[tuple[bytes, bytes], ...]
@@ -184,7 +185,7 @@ class Errands:
     def _is_new(self, errand: Errand) -> bool:
         """Whether it is not being run, nor was a moment ago: then its answer is on its way."""
         known = errand.part, errand.number
-        if known in self._met and self._tools.clock.now() - self._met[known] < 2 * AGAIN * LOOK:
+        if known in self._met and self._tools.clock.now() - self._met[known] < ON_ITS_WAY:
             return False
         self._met[known] = inf
         if len(self._met) > KNOWN:
