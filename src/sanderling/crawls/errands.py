@@ -149,7 +149,8 @@ class Errands:
             most=task.most,
             wait=task.wait,
         )
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Brought] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
         try:
             for look in count():
                 if self._is_ending():
