@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from parts_in_one_loop import PartsInOneLoop
 from small_api import Api, answer, inline, lines
@@ -16,12 +17,13 @@ from small_shop import html
 
 from sanderling import Job, JobReply, Page, Request
 from sanderling.apis.auth import OAuth2
+from sanderling.crawls.errands import Brought, Errand
 from sanderling.crawls.exchange import exchange_files
 from sanderling.crawls.part_folders import BegunParts
 from sanderling.crawls.parts import part_folder, part_of
 from sanderling.crawls.verify import CrawlProof, verify_parts
 from sanderling.fetch.transport import Transport
-from sanderling.jobs.aliases import AliasClaim, JobMail, judge_claims
+from sanderling.jobs.aliases import AliasClaim, AliasVerdict, JobMail, judge_claims, url_in
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.parts import begin_job_parts
 from sanderling.jobs.request import key_of
@@ -35,7 +37,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.stores.board import Board
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier
 from sanderling.stores.frontier_rows import End
-from sanderling.testing import LoopClock
+from sanderling.testing import LoopClock, run_virtual
 
 HOSTS, ITEMS = 24, 6
 
@@ -260,6 +262,31 @@ def test_robots_txt_of_where_a_redirect_leads_is_asked_by_the_part_of_the_host(t
     assert len(parts.records) == 1
     assert f"http://{NEW}/robots.txt" in of.urls
     assert parts.strangers() == []
+
+
+def test_of_what_arrives_once_a_part_has_ended_requests_are_kept_and_nothing_else(tmp_path: Path) -> None:
+    url = f"{host(3)}/entry/3"
+    found = FoundRequest(url, host(3).removeprefix("http://"), 1, key_of("GET", url, None), "entry")
+    mail = [AliasVerdict(7, granted=True), found, Errand(1, 2, url), Brought(2, url)]
+    parts = JobParts(tmp_path, job_of_lists(), lists())
+
+    async def main() -> dict[str, int]:
+        clock = LoopClock()
+        parts.begin(clock)
+        run = parts.open_run(part_of(found.host, 8), Board(tmp_path / "board", 8, make=True), clock)
+        run._keep_rest(mail, {})
+        waiting = run.folder.ledger.waiting()
+        run.folder.__exit__()
+        return waiting
+
+    assert run_virtual(main()) == {found.host: 1}
+
+
+def test_an_address_is_found_in_all_that_parts_write_to_each_other() -> None:
+    url = f"http://{NEW}/item/1"
+    mail = [claim(1, 2).alias, claim(1, 2), Errand(1, 2, url), Brought(2, url), AliasVerdict(2, granted=True)]
+
+    assert [url_in(msgspec.json.encode(each)) for each in mail] == [url] * 4 + [""]
 
 
 TOKENS = "tokens.example"

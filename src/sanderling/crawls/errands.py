@@ -26,8 +26,9 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawls.exchange import PartExchange
+from sanderling.engine.flights import silent
 from sanderling.executor import Executor
-from sanderling.fetch.attempts import LONGEST_WAIT, Fetcher, Sends, moves
+from sanderling.fetch.attempts import Fetcher, Sends, moves
 from sanderling.fetch.classify import Relayed
 from sanderling.fetch.guard import HeldBack
 from sanderling.limit import Limiter
@@ -117,6 +118,7 @@ class Errands:
         self._tools = tools
         self._is_ending = is_ending
         self._fetcher = Fetcher(tools.http, tools.limiter, clock=tools.clock, follow=False, retry=False)
+        self._fetcher.patient = False  # who would wait for long is told so, and asks later, as a redirect does
         self._numbers = count(secrets.randbits(62))  # an answer to whoever had the part before is not ours
         self._waiting: dict[int, asyncio.Future[Brought]] = {}
         self._wanted: asyncio.Queue[Errand] = asyncio.Queue()  # not more than requests that others have in flight
@@ -129,7 +131,8 @@ class Errands:
         """The reply, whoever asks. Raises HeldBack, Relayed, or what the client raises."""
         if SECRET_BODY in task.secrets or self._others.owns(task.host):
             return await self._tools.http.send(task)
-        brought = await self._have_asked(task)
+        with silent():  # others receive the answer, and say when they have it
+            brought = await self._have_asked(task)
         if brought.reply is None:
             raise Relayed(_outcome(brought.why))
         reply = await self._tools.executor(_unpack, brought.reply, task.url)
@@ -205,9 +208,6 @@ class Errands:
     async def _ask(self, errand: Errand, holder: str) -> Reply | Outcome:
         headers = tuple((_text(name), _text(value)) for name, value in errand.headers)
         task = Task(errand.url, errand.method, headers, errand.body, most=errand.most, wait=errand.wait, holder=holder)
-        until = self._tools.limiter.ready_at(task.host) - self._tools.clock.now()
-        if until > LONGEST_WAIT:
-            return Outcome(Code.DEFERRED, detail="its host is not ready", retry_after=until)
         fetched = await self._fetcher.fetch(task)
         return fetched.outcome if fetched.reply is None else fetched.reply
 

@@ -134,6 +134,7 @@ class Fetcher:
         self._job = job
         self._follow = follow  # redirects; who does not want that gets them as they are
         self._retry = retry  # within seconds; who asks again soon anyway need not
+        self.patient = True  # a first request waits its turn, however long; others never do
 
     async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched:
         """The end of `task`, after redirects and retries. Never raises for anything a host may do.
@@ -202,7 +203,7 @@ class Fetcher:
     async def _leave(self, task: Task, permit: Permit | None, *, first: bool) -> Permit | Outcome:
         """Leave for the next request, or why there is none for now. A first one without a permit waits its turn."""
         try:
-            if permit is None and first:
+            if permit is None and first and self.patient:
                 return await self._acquire(task, permit)
             return await self._acquire_soon(task, permit)
         except CircuitOpen as closed:
