@@ -26,7 +26,6 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawls.exchange import PartExchange
-from sanderling.engine.flights import silent
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends, moves
 from sanderling.fetch.classify import Relayed
@@ -131,8 +130,7 @@ class Errands:
         """The reply, whoever asks. Raises HeldBack, Relayed, or what the client raises."""
         if SECRET_BODY in task.secrets or self._others.owns(task.host):
             return await self._tools.http.send(task)
-        with silent():  # others receive the answer, and say when they have it
-            brought = await self._have_asked(task)
+        brought = await self._have_asked(task)
         if brought.reply is None:
             raise Relayed(_outcome(brought.why))
         reply = await self._tools.executor(_unpack, brought.reply, task.url)

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import msgspec
@@ -43,22 +41,6 @@ class Dispatch(msgspec.Struct, gc=False):
     down: bool = False  # the host was down then, and asked for work all the same
 
 
-current: ContextVar["Flight | None"] = ContextVar("current", default=None)  # the request that is sent in this task
-
-
-@contextmanager
-def silent() -> Iterator[None]:
-    """While it is open, the request that is sent in this task is not slow, whatever it receives: others ask for it."""
-    flight = current.get()
-    if flight is not None:
-        flight.silent = True
-    try:
-        yield
-    finally:
-        if flight is not None:
-            flight.silent = False
-
-
 class Flight(msgspec.Struct, eq=False, gc=False):
     """A request that is out."""
 
@@ -77,13 +59,12 @@ class Flight(msgspec.Struct, eq=False, gc=False):
     cut: Outcome | None = None  # why it was ended
     over: bool = False
     cancelled: bool = False  # by `end`, and not by somebody else
-    silent: bool = False  # others ask for it
 
     def look(self, now: float) -> None:
         """Say whether it was slow over the last while, if that is long enough to tell."""
         if now - self.marked < WATCHED:
             return
-        received = None if self.silent else self.received(self.sent.work)
+        received = self.received(self.sent.work)
         self.slow = received is not None and received - self.bytes < LEAST * (now - self.marked)
         since = self.marked if self.slow_since is None else self.slow_since
         self.slow_since = since if self.slow and received else None

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock, Timer
-from sanderling.engine.flights import LOOK_EVERY, SUPERSEDED, Dispatch, Flight, current, end_slow
+from sanderling.engine.flights import LOOK_EVERY, SUPERSEDED, Dispatch, Flight, end_slow
 from sanderling.engine.hosts import HostState
 from sanderling.engine.ports import Handler, Permits, Settled, Work
 from sanderling.engine.rules import EngineRules
@@ -52,7 +52,6 @@ class Sender(Generic[H, W, R]):
         # Not by asyncio.timeout, which costs more than all else here: hardly any request is ever cut off.
         task: Any = asyncio.current_task()
         flight = Flight(host.name, work.key, task, self._received, started, sent, started)
-        current.set(flight)
         hangs = self._begin(host, flight)
         try:
             settled = await self._handler(work, permit, blame)
