@@ -188,6 +188,40 @@ def test_what_a_page_loads_in_a_browser_and_a_wall_on_its_way_are_asked_by_the_p
     assert parts.closest("scripts.example") > 0.0999
 
 
+A, B = "a1.example", next(f"b{n}.example" for n in range(9) if part_of(f"b{n}.example", 8) != part_of("a1.example", 8))
+
+
+def at(number: int, path: str) -> str:
+    """An address at one of two hosts, which are of two parts."""
+    return f"http://{(A, B)[number % 2]}/{path}{number}"
+
+
+def led_on() -> Web:
+    """Redirects and sitemaps that lead from one part to another again and again, and a sitemap that is a mere list."""
+    lists, hops = 9, 40
+    index = "<sitemapindex><sitemap><loc>{}</loc></sitemap></sitemapindex>"
+    site = web(**{START: page(at(0, "hop"))})
+    site.answers |= {at(each, "hop"): [reply(302, Location=at(each + 1, "hop"))] for each in range(hops)}
+    site.answers |= {at(each, "map"): [reply(200, index.format(at(each + 1, "map")).encode())] for each in range(lists)}
+    site.answers[at(lists, "map")] = [reply(200, f"{at(0, 'deep')}\n".encode())]
+    site.answers[at(1, "list")] = [reply(200, f"{at(0, 'listed')}\n".encode(), Content_Type="text/plain")]
+    site.answers |= {url: [page(title=url)] for url in (at(0, "listed"), at(0, "deep"), at(hops, "hop"))}
+    rules = f"Sitemap: {at(1, 'list')}\nSitemap: {at(0, 'map')}\n".encode()
+    site.answers["http://start.example/robots.txt"] = [reply(200, rules, Content_Type="text/plain")]
+    return site
+
+
+def test_what_led_to_a_url_counts_in_the_part_that_it_belongs_to(tmp_path: Path) -> None:
+    """Else two hosts could lead a crawl on for ever, and a sitemap would be a page."""
+    alone = crawl(tmp_path / "one", led_on(), START, allow=("*.example",))
+    parts = Parts(tmp_path / "many", led_on(), START)
+    parts.run()
+
+    assert sorted(parts.fetched) == sorted(alone.fetched)
+    assert at(0, "listed") in parts.fetched
+    assert at(0, "deep") not in parts.fetched
+
+
 def test_where_a_first_address_lives_is_known_to_all_parts(tmp_path: Path) -> None:
     """It moved to a host that no flag allows, which another part has."""
     home = next(f"http://w{n}.test" for n in range(99) if part_of(f"w{n}.test", 8) != part_of("start.example", 8))
