@@ -322,13 +322,15 @@ def test_a_host_that_gives_tokens_to_all_parts_has_its_pace_and_is_left_alone_by
     assert not wait or not [at for at in asked if asked[0] + 0.3 < at < asked[0] + 20]
 
 
-def test_one_that_is_stopped_while_nobody_says_who_keeps_a_page_asks_again_later(tmp_path: Path) -> None:
-    """The part of the new address is killed at once, and the others are stopped before it is back."""
+@pytest.mark.parametrize("after", [each / 10 for each in range(16)])
+def test_one_that_is_stopped_while_it_waits_for_another_part_asks_again_later(tmp_path: Path, after: float) -> None:
+    """For robots.txt of the host that it is led to, for the page there, or for who keeps it."""
     parts = JobParts(tmp_path, job_of_moves(f"http://{FROM[0]}/item/1"), moved(*FROM))
-    parts.run(stop_after=0.0)
+    parts.run(stop_after=after)
     parts.run()
 
     assert len(parts.records) == 1
+    assert parts.proof.counts[End.FAILED] == parts.proof.counts[End.REFUSED] == 0
     assert set(parts.complete.values()) == {True}
 
 
