@@ -158,6 +158,21 @@ def test_robots_txt_that_is_at_another_host_is_asked_by_the_part_of_that_host(tm
     assert parts.closest("rules.example") > 0.0999
 
 
+@pytest.mark.parametrize("after", [0.5, 1.0, 1.5, 2.0])
+def test_one_that_is_stopped_while_it_waits_for_robots_txt_of_another_part_asks_again_later(
+    tmp_path: Path, after: float
+) -> None:
+    parts = Parts(tmp_path, ruled(), START)
+    parts.run(stop_after=after)
+    before = len(parts.fetched)
+    parts.run()
+
+    assert before < len(parts.fetched) == 1 + 12 + 24 * 2
+    assert twice(parts.fetched) == []
+    assert set(parts.complete.values()) == {True}
+    assert parts.strangers() == []
+
+
 def test_what_a_page_loads_in_a_browser_and_a_wall_on_its_way_are_asked_by_the_parts_of_their_hosts(
     tmp_path: Path,
 ) -> None:
