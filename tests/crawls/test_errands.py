@@ -214,8 +214,9 @@ def test_passwords_and_what_is_ours_are_sent_by_ourselves() -> None:
     async def scene(ours: Side, _: Side, __: Post) -> None:
         await ours.errands.send(Task(f"http://{OURS}/"))
         await ours.errands.send(Task(f"http://{THEIRS}/token", "POST", body=b"s", secrets=frozenset({SECRET_BODY})))
+        await ours.errands.send(Task(f"http://{THEIRS}/form", secrets=frozenset({SECRET_BODY})))
 
     ours, theirs = play(scene)
 
     assert [task.host for _, task in ours.sent] == [OURS, THEIRS]
-    assert not theirs.sent
+    assert [task.url for _, task in theirs.sent] == [f"http://{THEIRS}/form"]

@@ -1,5 +1,6 @@
 """A crawl in parts, under virtual time: as much is fetched as by one, each page once, whoever is killed."""
 
+import asyncio
 from pathlib import Path
 from random import Random
 
@@ -8,15 +9,19 @@ from fake_browser import FakeBrowser, rendered
 from parts_in_one_loop import PartsInOneLoop
 from small_web import PACE, Web, crawl, inline, lines, page, reply, twice, web
 
+from sanderling.apis.auth import FormLogin
 from sanderling.crawls.errands import PageMail
 from sanderling.crawls.exchange import exchange_files
 from sanderling.crawls.kept import Keep
 from sanderling.crawls.part_quotas import PartCounts
 from sanderling.crawls.parts import part_folder, part_of
+from sanderling.crawls.session import HostSettings
+from sanderling.fetch.attempts import Sends
 from sanderling.fetch.render import PageNetwork, RenderedPage, Renderer, RenderRules
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules
 from sanderling.limit.memory import Memory
+from sanderling.limit.slices import Slices
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
@@ -33,18 +38,20 @@ class Parts(PartsInOneLoop):
     """All parts of a crawl of a small web."""
 
     def __init__(
-        self, root: Path, of: Web, *seeds: str, rules: CrawlRules | None = None, keep: Keep | None = None
+        self, root: Path, of: Sends, *seeds: str, rules: CrawlRules | None = None, keep: Keep | None = None
     ) -> None:
         super().__init__(root)
         self.web, self.rules = of, rules or CrawlRules()
         self.renderer: Renderer | None = None
+        self.slices = Slices()
         self.plan = CrawlPlan(seeds, ("*.example", "*.example.org"), 16, keep)
 
     def open_run(self, part: int, board: Board, clock: LoopClock) -> Crawl:
         path = part_folder(self.root, part)
         folder = CrawlFolder.open(path, self.plan, resume=False, wall=clock.wall(), visits=self.rules.visits)
         folder.join(exchange_files(self.root, part, board, PageMail, folder.ledger.meta))
-        limiter = Limiter(LimiterRules(pace=PACE), clock=clock, rng=Random(1))
+        rules = LimiterRules(pace=PACE).with_logins(each.login.host for each in self.rules.hosts.values() if each.login)
+        limiter = Limiter(rules, clock=clock, rng=Random(1), slices=self.slices)
         transport = Transport(self.sender(self.web, part), limiter, Memory(2**30), renderer=self.renderer)
         return Crawl(folder, transport, inline, rules=self.rules, clock=clock)
 
@@ -235,6 +242,52 @@ def test_what_led_to_a_url_counts_in_the_part_that_it_belongs_to(tmp_path: Path)
     assert sorted(parts.fetched) == sorted(alone.fetched)
     assert at(0, "listed") in parts.fetched
     assert at(0, "deep") not in parts.fetched
+
+
+SSO = "https://sso.club.example.org"
+
+
+class Club:
+    """Hosts that let in whoever has logged in at one of them."""
+
+    async def send(self, task: Task) -> Reply:
+        await asyncio.sleep(0.1)
+        path, cookies = "/" + task.url.split("/", 3)[3].partition("?")[0], dict(task.headers).get("Cookie", "")
+        found = self._reply(task, path, cookies)
+        return Reply(found.status, found.headers, found.body, task.url, 0.1)
+
+    def _reply(self, task: Task, path: str, cookies: str) -> Reply:
+        if task.url == START:
+            return page(*(f"https://h{number}.club.example.org/" for number in range(24)))
+        if path == "/robots.txt":
+            return reply(404)
+        if path == "/login":
+            form = b"<form method=post action=/in><input type=hidden name=seen value=1><input name=password></form>"
+            return reply(200, form, Content_Type="text/html", Set_Cookie="seen=1")
+        if path == "/in":
+            assert (task.method, task.body, "seen=1" in cookies) == ("POST", b"seen=1&password=hunter2", True)
+            member = "member=1; Domain=club.example.org; Secure"
+            return reply(303, Location=f"{SSO}/welcome", Set_Cookie=member)
+        if "member=1" not in cookies:
+            return reply(302, Location=f"{SSO}/login?to={task.url}")
+        return page(title=f"Log out of {task.url}")
+
+
+def test_a_form_to_log_in_with_is_sent_by_each_part_and_all_else_by_the_part_of_its_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All parts log in at one host, at its pace, and the password is in no file."""
+    monkeypatch.setenv("CLUB", "hunter2")
+    login = FormLogin(f"{SSO}/login", {"password": "env:CLUB"}, "Log out")
+    rules = CrawlRules(hosts={"*.club.example.org": HostSettings(login=login)})
+    parts = Parts(tmp_path, Club(), START, rules=rules)
+    parts.run()
+
+    assert len(parts.fetched) == 25
+    assert {each.url for each in parts.strangers()} == {f"{SSO}/in"}
+    assert len({each.part for each in parts.log if each.url == f"{SSO}/in"}) > 4
+    assert parts.closest(SSO.removeprefix("https://")) > 0.0999
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
 
 
 def test_where_a_first_address_lives_is_known_to_all_parts(tmp_path: Path) -> None:

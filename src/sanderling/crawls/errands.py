@@ -8,8 +8,8 @@ part is its own, and sends back what came. So the host has one sender, and the p
 An errand is lost with whoever runs it, so it is sent again after a while; one that is known is not asked twice. Its
 answer is lost with whoever waits for it, whose item waits in the ledger all the same.
 
-What holds a password is no errand: it would lie on a disk, or in a database. Those few are sent by each part itself,
-and hosts to log in at are a quota that all limiters share (`LimiterRules.with_logins`).
+What holds a password is no errand: it would lie on a disk, or in a database. That is sent by each part itself, and
+hosts to log in at are a quota that all limiters share (`LimiterRules.with_logins`). The page of a form holds none yet.
 """
 
 import asyncio
@@ -128,7 +128,8 @@ class Errands:
 
     async def send(self, task: Task) -> Reply:
         """The reply, whoever asks. Raises HeldBack, Relayed, or what the client raises."""
-        if SECRET_BODY in task.secrets or self._others.owns(task.host):
+        tells = task.body is not None and SECRET_BODY in task.secrets
+        if tells or self._others.owns(task.host):
             return await self._tools.http.send(task)
         brought = await self._have_asked(task)
         if brought.reply is None:
