@@ -210,6 +210,15 @@ def test_who_ends_waits_for_nobody() -> None:
     play(scene, latency=100.0)
 
 
+def test_nobody_is_sent_to_a_host_of_somebody_else() -> None:
+    async def scene(ours: Side, theirs: Side, _: Post) -> None:
+        theirs.errands.take(Errand(0, 1, f"http://{OURS}/"))
+        await asyncio.sleep(1)
+        assert not ours.sent
+
+    assert not play(scene)[1].sent
+
+
 def test_passwords_and_what_is_ours_are_sent_by_ourselves() -> None:
     async def scene(ours: Side, _: Side, __: Post) -> None:
         await ours.errands.send(Task(f"http://{OURS}/"))

@@ -207,6 +207,8 @@ class Errands:
     async def _ask(self, errand: Errand, holder: str) -> Reply | Outcome:
         headers = tuple((_text(name), _text(value)) for name, value in errand.headers)
         task = Task(errand.url, errand.method, headers, errand.body, most=errand.most, wait=errand.wait, holder=holder)
+        if not self._others.owns(task.host):
+            return Outcome(Code.REFUSED, detail=f"{task.host} belongs to another part")
         fetched = await self._fetcher.fetch(task)
         return fetched.outcome if fetched.reply is None else fetched.reply
 
