@@ -2,15 +2,43 @@
 
 import asyncio
 from collections.abc import Mapping
+from itertools import pairwise
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sanderling.crawls.exchange import EndOfParts
 from sanderling.crawls.part_folders import BegunParts
-from sanderling.crawls.parts import enough_parts, make_parts, number_of_parts
+from sanderling.crawls.parts import enough_parts, make_parts, number_of_parts, part_of
 from sanderling.crawls.run import FrontierRun
+from sanderling.fetch.attempts import Sends
 from sanderling.stores.board import Board, BoardField
+from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
+
+
+class SentBy(NamedTuple):
+    """A request, by its host's own log."""
+
+    part: int
+    host: str
+    url: str
+    begun: float
+    ended: float
+
+
+class LoggingSender:
+    """The client of one part."""
+
+    def __init__(self, http: Sends, part: int, log: list[SentBy]) -> None:
+        self._http, self._part, self._log = http, part, log
+
+    async def send(self, task: Task) -> Reply:
+        begun = asyncio.get_running_loop().time()
+        try:
+            return await self._http.send(task)
+        finally:
+            self._log.append(SentBy(self._part, task.host, task.url, begun, asyncio.get_running_loop().time()))
 
 
 class PartsInOneLoop:
@@ -22,6 +50,20 @@ class PartsInOneLoop:
         self.number = number_of_parts(root) or make_parts(root, enough_parts(2))
         self.complete: dict[int, bool] = {}
         self.clock = LoopClock()
+        self.log: list[SentBy] = []
+
+    def sender(self, http: Sends, part: int) -> LoggingSender:
+        """The client of a part, whose requests are in the log."""
+        return LoggingSender(http, part, self.log)
+
+    def strangers(self) -> list[SentBy]:
+        """Requests of parts that their host does not belong to."""
+        return [each for each in self.log if each.part != part_of(each.host, self.number)]
+
+    def closest(self, host: str) -> float:
+        """The least seconds between two requests to a host."""
+        times = sorted(each.begun for each in self.log if each.host == host)
+        return min((later - earlier for earlier, later in pairwise(times)), default=inf)
 
     def begin(self, clock: LoopClock) -> BegunParts:
         """What the process that people see does first."""

@@ -12,11 +12,15 @@ from command_line import QUICK, Done, Script, called, page, paths, sanderling, s
 from known_reports import published
 from scripted_server import ScriptedServer, answer
 
+from sanderling.apis.auth import FormLogin
 from sanderling.cli import app
-from sanderling.cli.config.file import NAME, limits_in_force, parse
+from sanderling.cli.config.file import NAME, hosts_in_force, limits_in_force, parse
 from sanderling.cli.config.limits import EXAMPLE, SharedLimits
 from sanderling.cli.config.settings import known
-from sanderling.limit import PaceRules, Shared
+from sanderling.cli.limits import make_limiter, slices_in_force
+from sanderling.crawls.session import HostSettings
+from sanderling.limit import LimiterRules, PaceRules, Shared
+from sanderling.limit.slices import Slices
 
 
 @pytest.fixture(autouse=True)
@@ -257,3 +261,19 @@ def test_they_are_shown_with_all_else_that_holds() -> None:
     assert told["limits.cost"] == {"api.example.org/search": 2.0}
     assert told['limits.ip."203.0.113.7"'] == {"rps": 20.0, "refusals": "host"}
     assert called("config", "check").out.startswith(f"{NAME}: 0 settings, 4 limits, and ")
+
+
+def test_processes_that_share_a_crawl_share_the_pace_of_hosts_to_log_in_at() -> None:
+    """Those of a job, and those that are set for hosts; a process alone has nobody to share with."""
+    login = FormLogin("https://sso.example.org/login", {"user": "u"})
+    before = hosts_in_force.set({"*.example.org": HostSettings(login=login), "b.example": HostSettings(rps=2)})
+    alone = make_limiter(LimiterRules(), logins=("tokens.example",))
+    shares = slices_in_force.set(Slices())
+    try:
+        together = make_limiter(LimiterRules(), logins=("tokens.example",))
+    finally:
+        slices_in_force.reset(shares)
+        hosts_in_force.reset(before)
+
+    assert alone.rules.shared == ()
+    assert [each.hosts for each in together.rules.shared] == [("sso.example.org",), ("tokens.example",)]

@@ -4,15 +4,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from fleet_faults import Faults, three
-from fleet_world import HOSTS, LEASE, PAGES, PARTS, START, FleetWorld
+from fleet_world import HOSTS, LEASE, PAGES, PARTS, START, FleetWorld, shore
 from frontier_urls import fresh
-from small_web import Web, page, twice, web
+from small_web import Web, crawl, page, reply, twice, web
 
 from sanderling.crawls import fleet_copy, fleet_part, fleet_worker
 from sanderling.crawls.fleet_pace import WorkerLateness
@@ -57,6 +58,43 @@ def test_machines_fetch_all_pages_once_and_end(servers: int) -> None:
     assert asked_twice(world) == 0
     assert len({each.machine for each in world.asked}) == 3
     assert all(each.task.result() for each in world.machines)
+
+
+RULES = "http://rules.example/robots.txt"
+
+
+def ruled() -> Web:
+    """Hosts whose robots.txt is that of another host."""
+    site = shore()
+    for number in range(HOSTS):
+        site.answers[f"http://h{number}.example/robots.txt"] = [reply(301, Location=RULES)]
+    site.answers[RULES] = [reply(200, b"User-agent: *\nDisallow: /3\n", Content_Type="text/plain")]
+    return site
+
+
+class RuledWorld(FleetWorld):
+    """All machines that crawl them."""
+
+    def make_web(self) -> Web:
+        return ruled()
+
+
+def test_robots_txt_that_is_at_another_host_is_asked_by_who_has_that_host(tmp_path: Path) -> None:
+    alone = crawl(tmp_path / "one", ruled(), START, allow=("*.example",))
+
+    async def main() -> RuledWorld:
+        async with RuledWorld(tmp_path / "many", Random(1)).running() as world:
+            await three(world)
+            await world.until_done(3600)
+            assert sorted(each["url"] for each in await world.rows()) == sorted(alone.fetched)
+            return world
+
+    world = run_virtual(main())
+
+    times = sorted(each.begun for each in world.asked if each.url == RULES)
+    assert len(times) == HOSTS
+    assert min(later - earlier for earlier, later in pairwise(times)) > 0.99 / world.rps
+    assert (world.two_senders(), world.trespasses()) == ([], [])
 
 
 def test_one_machine_is_enough() -> None:

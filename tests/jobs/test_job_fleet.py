@@ -3,6 +3,7 @@
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,8 +12,23 @@ import pytest
 from fleet_faults import Faults, three
 from fleet_world import FleetWorld, TakesTurns
 from frontier_urls import fresh
+from small_api import run as run_alone
 from small_web import lines
-from test_job_parts import EVERY, FROM, HOSTS, ITEMS, NEW, SAME, job_of_lists, job_of_moves, lists, moved, starts
+from test_job_parts import (
+    EVERY,
+    FROM,
+    HOSTS,
+    ITEMS,
+    NEW,
+    SAME,
+    job_of_leads,
+    job_of_lists,
+    job_of_moves,
+    leads,
+    lists,
+    moved,
+    starts,
+)
 from warc_files import captured
 
 from sanderling import Job
@@ -61,13 +77,14 @@ class JobWorld(FleetWorld):
 def play(
     scene: Scene, job: Job, seed: int = 0, servers: int = 1, web: Sends | None = None
 ) -> tuple[JobWorld, list[dict[str, Any]]]:
-    """Play it to its end; the records, and no host was ever asked by two, but where a redirect led."""
+    """Play it to its end; the records, and no host was ever asked by two, or by one whose part it is not."""
 
     async def main(folder: Path) -> tuple[JobWorld, list[dict[str, Any]]]:
         async with JobWorld(folder, Random(seed), job, servers, web).running() as world:
             await scene(world)
             await world.until_done(3600)
-            assert {before.host for before, _ in world.two_senders()} <= {NEW}
+            assert world.two_senders() == []
+            assert world.trespasses() == []
             return world, await world.rows()
 
     with fresh() as folder:
@@ -152,6 +169,22 @@ def test_a_page_that_redirects_of_several_machines_lead_to_is_kept_once(seed: in
     _, records = play(scene, job_of_moves(*urls), seed, web=moved(*FROM, SAME))
 
     assert records == [{"number": "1", "at": f"http://{NEW}/item/1"}]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_where_redirects_lead_who_has_the_host_asks_and_records_are_those_of_one_process(
+    tmp_path: Path, seed: int
+) -> None:
+    alone = run_alone(job_of_leads(), tmp_path, leads())
+
+    async def scene(world: JobWorld) -> None:
+        await (Faults(world).play(6) if seed else three(world))
+
+    world, records = play(scene, job_of_leads(), seed, servers=1 + seed % 2, web=leads())
+
+    assert in_order(records) == in_order(alone.records)
+    times = sorted(each.begun for each in world.asked if each.host == NEW)
+    assert seed or min(later - earlier for earlier, later in pairwise(times)) > 0.99 / world.rps
 
 
 @pytest.mark.parametrize(("limit", "number"), [("max_requests", 60), ("max_records", 50)])

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from parts_in_one_loop import PartsInOneLoop
 from small_api import Api, answer, inline, lines
@@ -15,12 +16,14 @@ from small_api import run as run_alone
 from small_shop import html
 
 from sanderling import Job, JobReply, Page, Request
+from sanderling.apis.auth import OAuth2
+from sanderling.crawls.errands import Brought, Errand
 from sanderling.crawls.exchange import exchange_files
 from sanderling.crawls.part_folders import BegunParts
 from sanderling.crawls.parts import part_folder, part_of
 from sanderling.crawls.verify import CrawlProof, verify_parts
 from sanderling.fetch.transport import Transport
-from sanderling.jobs.aliases import AliasClaim, JobMail, judge_claims
+from sanderling.jobs.aliases import AliasClaim, AliasVerdict, JobMail, judge_claims, url_in
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.parts import begin_job_parts
 from sanderling.jobs.request import key_of
@@ -29,11 +32,12 @@ from sanderling.jobs.run import JobRun, hosts_of
 from sanderling.jobs.verify import verify_job
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
+from sanderling.limit.slices import Slices
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.board import Board
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier
 from sanderling.stores.frontier_rows import End
-from sanderling.testing import LoopClock
+from sanderling.testing import LoopClock, run_virtual
 
 HOSTS, ITEMS = 24, 6
 
@@ -43,7 +47,8 @@ class JobParts(PartsInOneLoop):
 
     def __init__(self, root: Path, job: Job, of: Api) -> None:
         super().__init__(root)
-        self.job, self.api = job, of
+        self.job, self.api, self.slices = job, of, Slices()
+        self.logins: tuple[str, ...] = ()
 
     def begin(self, clock: LoopClock) -> BegunParts:
         return begin_job_parts(self.root, self.job, self.job.arguments_with({}), clock.wall(), None, retry=False)
@@ -52,8 +57,10 @@ class JobParts(PartsInOneLoop):
         path, hosts = part_folder(self.root, part), hosts_of(self.job)
         folder = JobFolder.open(path, self.job, self.job.arguments_with({}), hosts, clock.wall())
         folder.join(exchange_files(self.root, part, board, JobMail, folder.ledger.meta))
-        limiter = Limiter(LimiterRules(pace=PaceRules(initial_rps=10, max_rps=10)), clock=clock, rng=Random(1))
-        return JobRun(folder, Transport(self.api, limiter, Memory(2**30)), inline, rules=JobRules(), clock=clock)
+        rules = LimiterRules(pace=PaceRules(initial_rps=10, max_rps=10)).with_logins(self.logins)
+        limiter = Limiter(rules, clock=clock, rng=Random(1), slices=self.slices)
+        transport = Transport(self.sender(self.api, part), limiter, Memory(2**30))
+        return JobRun(folder, transport, inline, rules=JobRules(), clock=clock)
 
     @property
     def records(self) -> list[dict[str, object]]:
@@ -196,17 +203,134 @@ def test_a_page_that_redirects_of_several_parts_lead_to_is_kept_once(tmp_path: P
     parts.run({chance.uniform(0.0, 1.5): chance.randrange(8) for _ in range(seed * 3)})
 
     assert parts.records == [{"number": "1", "at": f"http://{NEW}/item/1"}]
+    assert parts.strangers() == []
     assert parts.proof.ok, parts.proof.problems
     assert (parts.proof.counts[End.FETCHED], parts.proof.counts[End.WAITING]) == (len(urls), 0)
 
 
-def test_one_that_is_stopped_while_nobody_says_who_keeps_a_page_asks_again_later(tmp_path: Path) -> None:
-    """The part of the new address is killed at once, and the others are stopped before it is back."""
-    parts = JobParts(tmp_path, job_of_moves(f"http://{FROM[0]}/item/1"), moved(*FROM))
-    parts.run(stop_after=0.0)
+def job_of_leads() -> Job:
+    """What many hosts lead to is at one, which has entries of its own. Records say what was asked, and what came."""
+    urls = [f"{host(each)}/lead/{each}" for each in range(HOSTS)] + [f"http://{NEW}/own/{each}" for each in range(12)]
+    job = Job("leads", start=urls, hosts=("*.example",), rps=10)
+
+    @job.read
+    def entry(reply: JobReply) -> Iterator[object]:
+        yield {"asked": reply.request.url, "came": reply.url, "id": reply.json()["id"]}
+        if reply.url.endswith("/more"):
+            yield Request(f"/only/{reply.json()['id']}", read="entry")
+
+    return job
+
+
+def leads() -> Api:
+    """Some by way of a third host, some with an answer that is refused first, one that leads back and forth."""
+    answers: dict[str, object] = {f"http://{NEW}/own/{each}": {"id": -each} for each in range(12)}
+    for each in range(HOSTS):
+        final = f"http://{NEW}/entry/{each}{'/more' if each % 4 == 0 else ''}"
+        by = f"{host(each + 1)}/by/{each}" if each % 3 == 0 else final
+        answers |= {f"{host(each)}/lead/{each}": answer(status=307, Location=by), final: {"id": each}}
+        answers |= {f"{host(each + 1)}/by/{each}": answer(status=302, Location=final)}
+        answers |= {f"http://{NEW}/only/{each}": {"id": each * 100}}
+    answers[f"http://{NEW}/entry/7"] = [answer(status=503), answer({"id": 7})]
+    answers[f"http://{NEW}/entry/11"] = answer(status=302, Location=f"{host(11)}/lead/11")
+    return by_url(answers)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_where_redirects_of_all_parts_lead_one_asks_at_its_pace_and_records_are_those_of_one_process(
+    tmp_path: Path, seed: int
+) -> None:
+    alone = run_alone(job_of_leads(), tmp_path / "one", leads())
+    chance = Random(seed)
+    parts = JobParts(tmp_path / "many", job_of_leads(), leads())
+    parts.run({chance.uniform(0.0, 6): chance.randrange(8) for _ in range(seed * 2)})
+
+    assert sorted(parts.records, key=str) == sorted(alone.records, key=str)
+    assert len(parts.records) == HOSTS - 1 + 12 + HOSTS // 4
+    assert parts.strangers() == []
+    assert seed or parts.closest(NEW) > 0.0999  # whoever is killed begins with what its limiter does not know here
+    assert parts.proof.ok, parts.proof.problems
+    assert parts.proof.counts[End.WAITING] == 0
+
+
+def test_robots_txt_of_where_a_redirect_leads_is_asked_by_the_part_of_the_host(tmp_path: Path) -> None:
+    rules = answer(body=b"User-agent: *\nDisallow: /item/2\n", Content_Type="text/plain")
+    of = moved(*FROM, **{f"http://{NEW}/robots.txt": rules})
+    parts = JobParts(tmp_path, job_of_moves(*(f"http://{each}/item/1" for each in FROM)), of)
     parts.run()
 
     assert len(parts.records) == 1
+    assert f"http://{NEW}/robots.txt" in of.urls
+    assert parts.strangers() == []
+
+
+def test_of_what_arrives_once_a_part_has_ended_requests_are_kept_and_nothing_else(tmp_path: Path) -> None:
+    url = f"{host(3)}/entry/3"
+    found = FoundRequest(url, host(3).removeprefix("http://"), 1, key_of("GET", url, None), "entry")
+    mail = [AliasVerdict(7, granted=True), found, Errand(1, 2, url), Brought(2, url)]
+    parts = JobParts(tmp_path, job_of_lists(), lists())
+
+    async def main() -> dict[str, int]:
+        clock = LoopClock()
+        parts.begin(clock)
+        run = parts.open_run(part_of(found.host, 8), Board(tmp_path / "board", 8, make=True), clock)
+        run._keep_rest(mail, {})
+        waiting = run.folder.ledger.waiting()
+        run.folder.__exit__()
+        return waiting
+
+    assert run_virtual(main()) == {found.host: 1}
+
+
+def test_an_address_is_found_in_all_that_parts_write_to_each_other() -> None:
+    url = f"http://{NEW}/item/1"
+    mail = [claim(1, 2).alias, claim(1, 2), Errand(1, 2, url), Brought(2, url), AliasVerdict(2, granted=True)]
+
+    assert [url_in(msgspec.json.encode(each)) for each in mail] == [url] * 4 + [""]
+
+
+TOKENS = "tokens.example"
+
+
+@pytest.mark.parametrize("wait", ["", "20"])
+def test_a_host_that_gives_tokens_to_all_parts_has_its_pace_and_is_left_alone_by_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: str
+) -> None:
+    monkeypatch.setenv("SECRET", "s3cret")
+    job = Job(
+        "let-in",
+        start=[f"{host(each)}/entry/{each}" for each in range(HOSTS)],
+        hosts=("*.example",),
+        auth=OAuth2(f"http://{TOKENS}/token", "me", "env:SECRET"),
+    )
+
+    @job.read
+    def entry(reply: JobReply) -> Iterator[object]:
+        yield {"id": reply.json()["id"]}
+
+    refused = [answer(status=429, Retry_After=wait)] if wait else []
+    answers: dict[str, object] = {f"{host(each)}/entry/{each}": {"id": each} for each in range(HOSTS)}
+    answers[f"http://{TOKENS}/token"] = [*refused, answer({"access_token": "t", "expires_in": 3600})]
+    parts = JobParts(tmp_path, job, by_url(answers))
+    parts.logins = (TOKENS,)
+    parts.run()
+
+    assert sorted(each["id"] for each in parts.records) == list(range(HOSTS))  # type: ignore[type-var]
+    asked = sorted(each.begun for each in parts.log if each.host == TOKENS)
+    assert len({each.part for each in parts.log if each.host == TOKENS}) > 4
+    assert parts.closest(TOKENS) > 0.0999
+    assert not wait or not [at for at in asked if asked[0] + 0.3 < at < asked[0] + 20]
+
+
+@pytest.mark.parametrize("after", [each / 10 for each in range(16)])
+def test_one_that_is_stopped_while_it_waits_for_another_part_asks_again_later(tmp_path: Path, after: float) -> None:
+    """For robots.txt of the host that it is led to, for the page there, or for who keeps it."""
+    parts = JobParts(tmp_path, job_of_moves(f"http://{FROM[0]}/item/1"), moved(*FROM))
+    parts.run(stop_after=after)
+    parts.run()
+
+    assert len(parts.records) == 1
+    assert parts.proof.counts[End.FAILED] == parts.proof.counts[End.REFUSED] == 0
     assert set(parts.complete.values()) == {True}
 
 

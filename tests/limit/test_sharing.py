@@ -172,6 +172,13 @@ def test_a_permit_that_is_charged_lets_the_next_wait_longer_and_that_with_all_it
 # Together, no more than the quota; and each has its turn.
 
 
+def test_a_host_that_shares_nothing_has_its_turn_where_others_share() -> None:
+    driven = Driven(maps())
+    driven.take(OTHER)
+
+    assert driven.limiter.turn_at(OTHER) == driven.limiter.ready_at(OTHER) == pytest.approx(0.01)
+
+
 def crawl(limiter: Limiter, clock: FakeClock, hosts: list[str], seconds: float, cost: float = 1.0) -> list[str]:
     """Hosts that always have something to ask, each with one place, as a crawl has it; who was asked, in order."""
     asked, turns, tries = [], dict.fromkeys(hosts, 0.0), 0

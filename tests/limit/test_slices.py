@@ -142,6 +142,34 @@ async def ask(limiters: list[Limiter], seconds: float, *, stand: bool = False, r
     return [each for each in left if each < seconds]
 
 
+def test_limiters_that_all_log_in_at_a_host_share_its_pace_and_no_other_hosts() -> None:
+    plain = LimiterRules(pace=PaceRules(initial_rps=4, max_rps=4), caps={"*.slow.example": 0.5})
+    of = plain.with_logins(("tokens.example", "sso.slow.example", "tokens.example"))
+    store = Slices()
+
+    async def main() -> dict[str, list[float]]:
+        clock, left = LoopClock(), dict[str, list[float]]()
+
+        async def log_in(limiter: Limiter, name: str) -> None:
+            permit = await limiter.acquire(name)
+            left.setdefault(name, []).append(clock.now())
+            limiter.feedback(permit, Feedback(200, 0.01))
+
+        async with asyncio.TaskGroup() as group:
+            for limiter in limiters(4, of, store):
+                for name in ("tokens.example", "sso.slow.example", "other.example"):
+                    group.create_task(log_in(limiter, name))
+        return left
+
+    left = run_virtual(main())
+
+    assert left == {
+        "tokens.example": pytest.approx([0.0, 0.25, 0.5, 0.75]),
+        "sso.slow.example": pytest.approx([0.0, 2.0, 4.0, 6.0]),
+        "other.example": pytest.approx([0.0] * 4),
+    }
+
+
 def limiters(number: int, of: LimiterRules, store: Slices | None) -> list[Limiter]:
     return [Limiter(of, clock=LoopClock(), rng=Random(each), slices=store) for each in range(number)]
 

@@ -1,5 +1,6 @@
 """The limiter of every command that asks hosts: what hosts share is in sanderling.toml, whichever command runs."""
 
+from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Literal
@@ -16,10 +17,14 @@ Law = Literal["governor", "aimd"]  # of those there are, the ones for crawls; `c
 slices_in_force: ContextVar[SliceStore | None] = ContextVar("slices_in_force", default=None)
 
 
-def make_limiter(rules: LimiterRules, clock: Clock | None = None) -> Limiter:
-    """A limiter with these rules, and with the limits of the file."""
+def make_limiter(rules: LimiterRules, clock: Clock | None = None, logins: Iterable[str] = ()) -> Limiter:
+    """A limiter with these rules, and with the limits of the file. `logins` are hosts that every process asks."""
     limits, hosts = limits_in_force.get(), hosts_in_force.get()
     if hosts:
         rules = replace(rules, caps={pattern: each.rps for pattern, each in hosts.items() if each.rps is not None})
     rules = rules if limits is None else limits.applied(rules)
-    return Limiter(rules, clock=clock, slices=slices_in_force.get())
+    slices = slices_in_force.get()
+    if slices is not None:
+        pages = (each.login.host for each in (hosts or {}).values() if each.login is not None)
+        rules = rules.with_logins((*logins, *pages))
+    return Limiter(rules, clock=clock, slices=slices)

@@ -91,11 +91,11 @@ class PartExchange:
         self._looked = 0
         self._encoder = msgspec.json.Encoder()
         self._decoder = msgspec.json.Decoder(kind)
-        self._part_of = lru_cache(HOSTS)(lambda host: part_of(host, board.parts))
+        self.part_of: Callable[[str], int] = lru_cache(HOSTS)(lambda host: part_of(host, board.parts))
 
     def owns(self, host: str) -> bool:
         """Whether a host is this part's."""
-        return self._part_of(host) == self.own
+        return self.part_of(host) == self.own
 
     def elsewhere(self, field: BoardField, own: int) -> int:
         """What the other parts say together; ours is said, so that they know."""
@@ -108,7 +108,7 @@ class PartExchange:
         """What of it is this part's; the rest is on disk for the others when this returns."""
         own, others = [], dict[int, list[Any]]()
         for each in found:
-            part = self._part_of(each.host)
+            part = self.part_of(each.host)
             if part == self.own:
                 own.append(each)
             else:

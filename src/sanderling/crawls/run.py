@@ -7,12 +7,15 @@ from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock
+from sanderling.crawls.errands import Brought, Errand, Errands, ErrandTools
 from sanderling.crawls.exchange import PartExchange
 from sanderling.crawls.folder import Checkpoint, LedgerFolder
 from sanderling.crawls.source import FrontierSource
+from sanderling.crawls.stored_replies import StoredReplies
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.executor import Executor, in_threads
+from sanderling.fetch.attempts import Sends
 from sanderling.fetch.hosts import NO_HOSTS, HostTable
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport, connections_for, contexts_of
@@ -29,6 +32,8 @@ S = TypeVar("S", bound=FrontierSource[Any, Any, Any])
 
 class FrontierRun(Generic[F, S]):
     """One run of one folder. `run` it once; `stop` lets it finish what is in flight."""
+
+    errands: Errands | None = None  # where there are other parts
 
     def __init__(
         self,
@@ -54,6 +59,13 @@ class FrontierRun(Generic[F, S]):
             loader.most //= folder.others.board.parts
             source.most_hosts //= folder.others.board.parts
 
+    def across(self, others: PartExchange | None, tools: ErrandTools) -> Sends:
+        """The client of `tools`, which has other parts ask what is theirs. Answers that were kept are of no host."""
+        if others is None or isinstance(tools.http, StoredReplies):
+            return tools.http
+        self.errands = Errands(others, tools, self._is_ending)
+        return self.errands
+
     async def run(self) -> bool:
         """Ask until nothing waits, as much was asked as is wanted, or it was stopped; whether all is decided."""
         raise NotImplementedError
@@ -63,12 +75,23 @@ class FrontierRun(Generic[F, S]):
         await self._executor(self.folder.ledger.clear_aside)
         for name, number in waiting.items():
             self.source.add_waiting(name, number)
-        exchange = () if self.folder.others is None else (self._receive(self.folder.others),)
+        exchange = [] if self.folder.others is None else [self._receive(self.folder.others)]
+        exchange += [] if self.errands is None else [self.errands.serve()]
         await self.engine.run(self._loader.run(self._loaded), *exchange, *beside)
 
     def accept(self, found: Any) -> None:  # noqa: ANN401 - what the system finds
         """Another part has found something that is ours."""
         self.engine.writer.find(found)
+
+    def _take(self, mail: Any) -> None:  # noqa: ANN401 - as above, or an errand
+        if not isinstance(mail, Errand | Brought):
+            self.accept(mail)
+        elif self.errands is not None:
+            self.errands.take(mail)
+
+    def _is_ending(self) -> bool:
+        """Whether nobody should wait for other parts any more."""
+        return self.engine.stopped or self.source.enough(0)
 
     async def _receive(self, others: PartExchange) -> None:
         """Take what other parts find for this one, until none has anything to do."""
@@ -80,7 +103,7 @@ class FrontierRun(Generic[F, S]):
                 engine.pump()  # others have asked for as much as was wanted
             return not (engine.inflight or engine.asking or self.source.reading) and engine.writer.idle
 
-        await others.receive(self._executor, self.clock, self.accept, lambda: engine.writer.finds, is_idle)
+        await others.receive(self._executor, self.clock, self._take, lambda: engine.writer.finds, is_idle)
         engine.pump()  # it may be done
 
     async def take_rest(self) -> None:
@@ -89,6 +112,7 @@ class FrontierRun(Generic[F, S]):
             await self.folder.others.take_rest(self._executor, self._keep_rest)
 
     def _keep_rest(self, found: list[Any], positions: Mapping[str, int]) -> None:
+        found = [each for each in found if not isinstance(each, Errand | Brought)]  # nobody waits any more
         new = self.folder.commit([], self.rest_of(found), checkpoint=Checkpoint(None, positions))
         self.source.waiting += sum(new.values())
 

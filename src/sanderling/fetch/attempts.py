@@ -19,6 +19,7 @@ from sanderling.fetch.classify import (
     BadEncoding,
     NotHttp,
     RedirectLoop,
+    Relayed,
     TooLarge,
     feedback,
     of_error,
@@ -39,7 +40,10 @@ PARTIAL = 206
 MOST_CHALLENGES = 2  # of a host that wants proof of who asks: its first, and one for a nonce that is too old
 LONGEST_WAIT = 5.0  # seconds; a hop or a retry that is due later is somebody else's to schedule
 # What a host, or the way to it, can make a client raise. Anything else is a bug of ours, and loud.
-EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, HeldBack, TooLarge, BadEncoding, NotHttp)
+EXPECTED = (
+    *(aiohttp.ClientError, OSError, EOFError, ValueError),
+    *(Refused, HeldBack, Relayed, TooLarge, BadEncoding, NotHttp),
+)
 # Seconds to wait for the answer to a probe to begin, whatever the client's own times are: so probes leave at most 30 s
 # apart. A host whose answers take long when it is well gets three times as long as they take.
 PROBE_WAIT, SLOWEST = 10.0, 3.0
@@ -130,6 +134,7 @@ class Fetcher:
         self._job = job
         self._follow = follow  # redirects; who does not want that gets them as they are
         self._retry = retry  # within seconds; who asks again soon anyway need not
+        self.patient = True  # a first request waits its turn, however long; others never do
 
     async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched:
         """The end of `task`, after redirects and retries. Never raises for anything a host may do.
@@ -198,7 +203,7 @@ class Fetcher:
     async def _leave(self, task: Task, permit: Permit | None, *, first: bool) -> Permit | Outcome:
         """Leave for the next request, or why there is none for now. A first one without a permit waits its turn."""
         try:
-            if permit is None and first:
+            if permit is None and first and self.patient:
                 return await self._acquire(task, permit)
             return await self._acquire_soon(task, permit)
         except CircuitOpen as closed:

@@ -43,6 +43,14 @@ class RedirectLoop(Exception):  # noqa: N818 - the same
     """Redirects led on and on, or back to where they had been. The message says how many there were."""
 
 
+class Relayed(Exception):  # noqa: N818 - the same
+    """Somebody else has asked for us, and this is how it ended."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(str(outcome.code))
+        self.outcome = outcome
+
+
 # Statuses that mean more than their hundred.
 BY_STATUS = {
     304: Code.NOT_MODIFIED,
@@ -147,6 +155,8 @@ def of_error(error: BaseException) -> Outcome:
     """
     if not isinstance(error, Exception):
         raise TypeError(f"{type(error).__name__} is no outcome; expected it to be raised on") from error
+    if isinstance(error, Relayed):
+        return error.outcome
     links = list(_links(error))
     code, link = _match(links)
     detail = _clean(_timeout(links) if code is Code.TIMEOUT else _words(link))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from sanderling.crawls.errands import Brought, Errand
 from sanderling.crawls.exchange import PartExchange
 from sanderling.executor import Executor
 from sanderling.stores.frontier_requests import FoundRequest, RequestFrontier
@@ -51,7 +52,7 @@ class AliasVerdict(msgspec.Struct, frozen=True, tag="verdict"):
 
 
 # What parts of a job send each other.
-JobMail: Any = FoundRequest | AliasClaim | AliasVerdict
+JobMail: Any = FoundRequest | AliasClaim | AliasVerdict | Errand | Brought
 
 
 _decode = msgspec.json.Decoder(JobMail).decode
@@ -62,7 +63,7 @@ def url_in(line: bytes) -> str:
     mail = _decode(line)
     if isinstance(mail, AliasClaim):
         return mail.alias.url
-    return mail.url if isinstance(mail, FoundRequest) else ""
+    return "" if isinstance(mail, AliasVerdict) else str(mail.url)
 
 
 class JudgedClaims(NamedTuple):

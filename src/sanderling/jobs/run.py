@@ -7,6 +7,7 @@ from functools import partial
 from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
+from sanderling.crawls.errands import ErrandTools
 from sanderling.crawls.folder import Checkpoint
 from sanderling.crawls.kept import KeepingSender
 from sanderling.crawls.run import FrontierRun
@@ -83,7 +84,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
         if obeys:
             rules = replace(rules, longest_pace=max(rules.longest_pace, LONGEST_DELAY))
-        asks = folder.before(transport.http)
+        asks = self.across(folder.others, ErrandTools(folder.before(transport.http), limiter, memory, executor, clock))
         if folder.keep is not None:
             clean = str if self._credentials is None else self._credentials.clean
             asks = KeepingSender(asks, folder.keep, writer.add, clock, clean)
@@ -142,8 +143,9 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         elif self._claims is not None:
             self._claims.hear(found)
 
-    def _is_ending(self) -> bool:
-        return self.engine.stopped or self.source.enough(0)
+    def rest_of(self, found: list[FoundRequest | AliasClaim | AliasVerdict]) -> list[FoundRequest | AliasClaim]:
+        """All but verdicts, which nobody waits for any more."""
+        return [each for each in found if not isinstance(each, AliasVerdict)]
 
     def _heed_stuck(self) -> None:
         """What held the event loop in an earlier run is asked for last; what did so twice has failed."""

@@ -160,7 +160,7 @@ class Limiter:
             return _opens(self._hosts.gate(host), self._now())
         (gate, *shared), now = self._path(host, (), 1.0)[0], self._now()
         turns = [self._tickets.turn(each, gate.host, _opens(each, now), now) for each in shared]
-        return max(_opens(gate, now), *turns)
+        return max([_opens(gate, now), *turns])
 
     def is_down(self, host: str) -> bool:
         """Whether the circuit of `host` has opened, and no probe has closed it yet."""

@@ -1,7 +1,7 @@
 """All the numbers of a limiter, and the names one can choose from."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from types import MappingProxyType
 from typing import Literal
@@ -13,7 +13,7 @@ from sanderling.limit.budget import BudgetRules
 from sanderling.limit.contract import Contract
 from sanderling.limit.governor import Governor
 from sanderling.limit.pace import Cap, PaceRules
-from sanderling.limit.sharing import SCOPES, Shared, Sharing
+from sanderling.limit.sharing import SCOPES, Scope, Shared, Sharing, patterns_of
 from sanderling.limit.strategy import MakeStrategy
 
 STRATEGIES: Mapping[str, MakeStrategy] = MappingProxyType({"aimd": Aimd, "contract": Contract, "governor": Governor})
@@ -51,6 +51,19 @@ class LimiterRules:
             strategy="contract",
             lease=0.8,
         )
+
+    def with_logins(self, hosts: Iterable[str]) -> "LimiterRules":
+        """The same where limiters that share quotas all ask these hosts: to log in, or for a token.
+
+        Each host is a quota of its own, at the pace of a host; a refusal that one of them meets is heeded by all.
+        """
+        shared, scopes = list(self.shared), dict(self.scopes)
+        for host in sorted(set(hosts)):
+            name = f"log-in at {host}"[:60]
+            shared.append(Shared("credential", name, (host,)))
+            if (cap := next((self.caps[each] for each in patterns_of(host) if each in self.caps), None)) is not None:
+                scopes[Scope("credential", name).key] = self.pace.capped(cap)
+        return replace(self, shared=tuple(shared), scopes=scopes)
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:

@@ -5,6 +5,7 @@ from math import inf
 from typing import Any
 
 from sanderling.clock import Clock
+from sanderling.crawls.errands import ErrandTools
 from sanderling.crawls.folder import Checkpoint, failed_line
 from sanderling.crawls.run import FrontierRun
 from sanderling.crawls.session import CrawlSession, Logins
@@ -59,7 +60,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self._hand_over = hand_over
         self._visiting = folder.visiting if rules.visits is not None else None
         session = CrawlSession(folder.cookies, transport.hosts, clock, new=folder.state is not FolderState.RESUMED)
-        http = session.sender(http)
+        http = session.sender(self.across(folder.others, ErrandTools(http, limiter, memory, executor, clock)))
         self._sink = LedgerSink(folder, executor, hand_over, _row, session)
         gather = rules.writing if hand_over is None else GATHER
         writer: LedgerWriter = Writer(self._sink, lambda: Checkpoint(None, folder.positions), clock, gather)

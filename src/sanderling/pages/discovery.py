@@ -57,12 +57,16 @@ class LinkDiscovery:
         self._recent.add(url)
         if self.folder.forgotten.has(url, host):
             return
-        self._find(FoundUrl(url, host, depth))
+        self._find(FoundUrl(url, host, depth, self._hops.get(url, 0), self._nested.get(url)))
 
     def accept(self, found: FoundUrl) -> None:
         """Take what another part of the crawl has found: a URL of ours, or where one of its first addresses lives."""
         if self.is_ours(found):
-            self.offer(*found)
+            if found.hops:
+                _count(self._hops, found.url, found.hops)
+            if found.nested is not None:
+                _count(self._nested, found.url, found.nested)
+            self.offer(found.url, found.host, found.depth)
 
     def is_ours(self, found: FoundUrl) -> bool:
         """Whether a URL that another part has found is ours; where one of its first addresses lives is remembered."""
@@ -79,8 +83,8 @@ class LinkDiscovery:
                 if url not in self._recent and url not in self._older:
                     yield url
 
-    def follow(self, links: Sequence[str], page: str, depth: int) -> list[str]:
-        """Offer the links of a page that belong to the crawl; which those are.
+    def follow(self, links: Sequence[str], page: str, depth: int, nested: int | None = None) -> list[str]:
+        """Offer the links of a page that belong to the crawl, so deep in sitemaps if they are some; which those are.
 
         From pages that are as deep as the crawl goes, only sitemaps are: they cost no depth.
         """
@@ -99,6 +103,8 @@ class LinkDiscovery:
             if url is None or (deepest and not is_sitemap(url)):
                 continue
             followed.append(url)
+            if nested is not None:
+                _count(self._nested, url, nested)
             if not known:
                 self.offer(url, host_in(url), min(depth + 1, self.scope.depth))
         return followed
@@ -113,8 +119,7 @@ class LinkDiscovery:
 
     def announce(self, sitemaps: Sequence[str], page: str, nested: int = 0) -> None:
         """Offer sitemaps that robots.txt or another sitemap names as such."""
-        for url in self.follow(sitemaps, page, 0):
-            _count(self._nested, url, nested)
+        self.follow(sitemaps, page, 0, nested)
 
     def announced(self, url: str) -> bool:
         """Whether the URL, which waits, was named as a sitemap."""

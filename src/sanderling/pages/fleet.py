@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sanderling.clock import Clock
+from sanderling.crawls.errands import PageMail
 from sanderling.crawls.fleet_archive import SharedArchive
 from sanderling.crawls.fleet_frontier import WRITING, FrontierPartOpener
 from sanderling.crawls.fleet_log import PendingParts, PendingRows
@@ -20,7 +21,7 @@ from sanderling.pages.output import PageRows
 from sanderling.pages.revisits import VisitRules
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.durable import Lock
-from sanderling.stores.frontier_rows import End, Ended, FoundUrl
+from sanderling.stores.frontier_rows import End, Ended
 from sanderling.stores.frontier_visits import VisitedFrontier
 
 
@@ -79,7 +80,7 @@ class PagePartOpener(FrontierPartOpener[VisitedFrontier, SharedCrawlFolder, Craw
     """Opens parts of a crawl of pages, each with a transport of its own."""
 
     ledger = LEDGER
-    mail = FoundUrl
+    mail = PageMail
 
     def __init__(
         self,

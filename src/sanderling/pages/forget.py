@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.crawls.archive_forget import CaptureRemoval, cut_archive, sweep
+from sanderling.crawls.errands import PageMail
 from sanderling.crawls.exchange import INBOX
 from sanderling.crawls.folder import FAILED
 from sanderling.crawls.part_forget import add_removed, forget_in_parts
@@ -29,7 +30,7 @@ from sanderling.pages.output import PAGES
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.forgotten import Forgotten, Wish
-from sanderling.stores.frontier_rows import SCREENSHOTS, FoundUrl
+from sanderling.stores.frontier_rows import SCREENSHOTS
 from sanderling.stores.frontier_visits import VisitedFrontier
 from sanderling.stores.host_traces import remove_traces
 from sanderling.stores.mailbox import blank_lines
@@ -77,7 +78,7 @@ class _Row(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Row).decode
-_found = msgspec.json.Decoder(FoundUrl).decode
+_found = msgspec.json.Decoder(PageMail).decode
 
 
 def wishes(lines: Sequence[str]) -> list[Wish]:

@@ -10,6 +10,7 @@ from sanderling.crawls.session import Logins
 from sanderling.engine.ports import Settled
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, moves
+from sanderling.fetch.classify import Relayed
 from sanderling.fetch.guard import Refused
 from sanderling.fetch.render import RenderedPage, RenderError
 from sanderling.limit import Permit
@@ -197,7 +198,7 @@ class PageHandler:
         """The redirect that a page answers with, if robots.txt allows it; None for any other answer."""
         try:
             rules = await self._permissions.look_up(origin_of(task.url))
-        except Refused:
+        except (Refused, Relayed):
             return None
         if not rules.allows(task.url):
             return None

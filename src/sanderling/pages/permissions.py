@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sanderling.clock import Clock
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
+from sanderling.fetch.classify import Relayed
 from sanderling.fetch.guard import Refused
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
@@ -64,8 +65,13 @@ class Permissions:
         return await self._ask(origin, permit)
 
     async def look_up(self, origin: str) -> Robots:
-        """The rules of an origin that a redirect leads to. Raises Refused where they are not available."""
+        """The rules of an origin that a redirect leads to.
+
+        Raises Refused where they are not available, and Relayed where nobody could be asked for them yet.
+        """
         answer = await self.learn(origin, None)
+        if answer.outcome.code is Code.DEFERRED and answer.rules is None:
+            raise Relayed(answer.outcome)
         if answer.rules is None:
             raise Refused(f"{origin}/{answer.outcome.detail}"[:200])
         return answer.rules

@@ -204,7 +204,7 @@ class Frontier:
         if not (found := self.keep_own(found)):
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
-        rows = [(hosts[host], depth, key_of(url), url) for url, host, depth in found]
+        rows = [(hosts[host], depth, key_of(url), url) for url, host, depth, _, _ in found]
         frontier_file.insert_urls(self._db, iter(rows), self.meta.last_id)
         # By id: left to itself, SQLite reads the whole index by host, since that needs no sorting.
         return self._by_host("NOT INDEXED WHERE url.id > ?", self.meta.last_id)

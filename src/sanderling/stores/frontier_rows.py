@@ -43,6 +43,9 @@ class FoundUrl(NamedTuple):
     url: str
     host: str
     depth: int
+    # What another part must know of the way to it; the ledger does not keep that.
+    hops: int = 0  # redirects
+    nested: int | None = None  # sitemaps, if it was named as one
 
 
 class QueuedUrl(NamedTuple):

@@ -67,7 +67,7 @@ class _OpenFile:
     def __init__(self, folder: Path, name: str) -> None:
         # A name that was never there before: the positions of a reader may still have those that were.
         self._path = folder / f"{name}-{secrets.token_hex(8)}{OPEN}"
-        self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         sync_folder(folder)
         self.size = 0
         self._synced = 0

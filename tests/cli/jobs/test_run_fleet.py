@@ -4,11 +4,13 @@ import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from command_line import Done, finish, here, rows, run, start
+from leading_hosts import LeadingHosts, leading_hosts
 from part_processes import asked, site, until
 from services.postgres import fresh_database
 from warc_files import captured
@@ -204,6 +206,32 @@ def test_a_retry_asks_again_for_what_failed_by_as_many_machines_as_there_are(sha
     assert failed == 20  # two broken links on each host
     assert failed <= counts[1] - counts[0] <= failed + 10  # and robots.txt of each host
     assert len(kept(shared.root / "pulled")) == json.loads(done[1].out)["records"] == json.loads(done[0].out)["records"]
+
+
+@pytest.mark.timeout(180)
+def test_where_redirects_lead_one_machine_asks_at_the_pace_of_the_host(shared: Shared) -> None:
+    out = shared.root / "pulled"
+
+    async def main() -> LeadingHosts:
+        async with leading_hosts(12) as hosts:
+            job, flags = hosts.write_job(shared.root / "leads.py"), ("--private", "--fleet-parts", str(PARTS))
+            shared_by = (*flags, "--lease", "3", *shared.fleet, "--objects", shared.objects)
+            workers = [
+                await start("run", job, "--out", str(shared.root / each / shared.name), *shared_by)
+                for each in ("one", "two")
+            ]
+            ended = [await finish(each) for each in workers]
+            assert [each.code for each in ended] == [0, 0], ended
+            await here(*shared.pull(out))
+            return hosts
+
+    hosts = run(main)
+
+    records = [row for part in folders_of(out) for row in rows(part, "records.jsonl")]
+    assert sorted(records, key=str) == sorted(hosts.expected, key=str)
+    assert not hosts.too_fast(), str(hosts.log)
+    by_turn = [sender for sender, _ in groupby(sender for _, sender in sorted(hosts.log))]
+    assert len(by_turn) <= 2  # the second machine may have taken the part over
 
 
 OTHER_READERS = JOB.replace("any_page", "each_page")

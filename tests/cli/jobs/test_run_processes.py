@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from command_line import here, rows, run, start
+from leading_hosts import LeadingHosts, leading_hosts
 from part_processes import asked, children, is_free, is_there, site, until
 
 from sanderling.crawls.parts import folders_of
@@ -179,3 +180,21 @@ def test_a_mistake_at_the_start_is_told_and_try_needs_no_processes(tmp_path: Pat
 
     assert "ended with code 2; what it said is above" in wrong
     assert "--try asks for a few pages, by one process" in tried
+
+
+def test_where_redirects_lead_one_process_asks_at_the_pace_of_the_host(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def main() -> LeadingHosts:
+        async with leading_hosts() as hosts:
+            done = await here(*command(hosts.write_job(tmp_path / "leads.py"), out, 2))
+            assert done.code == 0, done.err
+            return hosts
+
+    hosts = run(main)
+
+    records = [row for part in folders_of(out) for row in rows(part, "records.jsonl")]
+    assert sorted(records, key=str) == sorted(hosts.expected, key=str)
+    assert len(hosts.senders) == 2
+    assert len({sender for _, sender in hosts.log}) == 1
+    assert not hosts.too_fast(), str(hosts.log)

@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from sanderling.apis.auth import FormLogin, Login, OAuth2
 from sanderling.cli import loop as event_loop
 from sanderling.cli.client import make_transport
 from sanderling.cli.command_error import CommandError
@@ -98,7 +99,8 @@ class JobNetwork(Patient):
 
     def _asking(self, job: Job) -> Transport[Http]:
         most = self.most_of(job)
-        limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace))
+        logins = (job.auth.host,) if isinstance(job.auth, OAuth2 | Login | FormLogin) else ()
+        limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace), logins=logins)
         rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
         try:
             cache = None if self.cache is None else Cache(self.cache)

@@ -13,6 +13,7 @@ from sanderling.cli.processes import how_many, open_domains, own_parts
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.running import Ran
 from sanderling.clock import Clock, SystemClock
+from sanderling.crawls.errands import PageMail
 from sanderling.crawls.part_folders import BegunParts
 from sanderling.crawls.part_quotas import PartCounts
 from sanderling.crawls.parts import folders_of, number_of_parts
@@ -29,7 +30,7 @@ from sanderling.pages.report import PagesFacts, join_crawls, report_crawl
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.split import PagesSplit
 from sanderling.stores.durable import FolderError
-from sanderling.stores.frontier_rows import End, FoundUrl
+from sanderling.stores.frontier_rows import End
 from sanderling.stores.frontier_visits import VisitedFrontier
 
 
@@ -53,7 +54,7 @@ def run_parts_of(  # noqa: PLR0913 - what the commands have
     )
     if own := own_parts():
         rules = _rules_of_part(replace(flags.rules(), retry_cut=retry_cut), number_of_parts(out), len(own))
-        crawl.follow(own, partial(_open_part, rules), FoundUrl, partial(_make_runs, rules, flags))
+        crawl.follow(own, partial(_open_part, rules), PageMail, partial(_make_runs, rules, flags))
         return
     screen = fitting(json=as_json)
 
