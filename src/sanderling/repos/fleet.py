@@ -156,7 +156,7 @@ class RepoPartOpener(PartOpener):
             leased = replace(transport, http=LeasedSender(transport.http, part.held.may_send))
             walk = PartWalk(reads.pages, part.held, self.worker.board, self.clock, moved, part.executor)
             stores = Stores(reads.pages.directory, progress, segment, reads.earlier, walk)
-            crawl = RepoCrawl(stores, leased, part.executor, reads.cores, rules=self._share(), clock=self.clock)
+            crawl = RepoCrawl(stores, leased, part.executor, reads.cores, rules=self.part_rules(), clock=self.clock)
             part.undo.callback(part.lock.release)
             part.undo.push(undo.pop_all())
         self.watches[number] = RepoWatch(crawl, segment, 0, before)
@@ -168,12 +168,13 @@ class RepoPartOpener(PartOpener):
             crawl, log, transport, archived, lambda: crawl.unread + progress.scheduled, is_resting=lambda: walk.rests
         )
 
-    def _share(self) -> RepoRules:
-        """The rules of one part of those that we have, or will have."""
+    def part_rules(self) -> RepoRules:
+        """The rules of one part of those that we have, or will have: it has its share of the memory of this worker."""
         share = -(-self.shared.crawl.parts // self.worker.figures.workers)
         most = max(LEAST_WAITING, min(MOST_WAITING, ALL_WAITING // share))
         size = min(LARGEST_SEGMENT, most // 2, self._reads.segment_size)
-        return replace(self._rules, writing=replace(WRITING, bytes=size, most_bytes=most))
+        page_size = max(1, self._rules.page_size // share)
+        return replace(self._rules, page_size=page_size, writing=replace(WRITING, bytes=size, most_bytes=most))
 
 
 def _open_progress(path: Path) -> tuple[SqliteProgress, ProgressView]:

@@ -88,20 +88,19 @@ class ReposFleet(FleetSystem[Report[ReposFacts]]):
         self, shared: SharedCrawl, clock: FleetClock, stack: AsyncExitStack
     ) -> OpenedSystem[Report[ReposFacts]]:
         """Each part has connections and a limiter of its own; memory, slots and pages are those of the process."""
-        asking, keeping, parts = self._flags.asking, self._flags.keeping, shared.crawl.parts
+        asking, keeping = self._flags.asking, self._flags.keeping
         processes = how_many(self._flags.processes)
         workers = max(1, asking.workers // processes)
         reading = in_threads(stack.enter_context(ThreadPoolExecutor(1, "directory")))
         cores = in_threads(stack.enter_context(ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // processes), "cores")))
         known, memory = await reading(self._directory.count), Memory(max(2 * MOST_BODY, BODIES // processes))
         pages = SharedPages(self._directory, shared, keeping.page_size, reading)
-        rules = keeping.rules(asking)
         opener = RepoPartOpener(
             self.out / COPIES,
             shared,
             clock,
             lambda: share_memory(asking.transport(clock), memory),
-            replace(rules, page_size=max(1, rules.page_size // parts)),
+            replace(keeping.rules(asking), page_size=max(1, keeping.page_size // processes)),
             RepoReading(pages, cores, self._segment_size, self._earlier),
         )
 

@@ -13,7 +13,7 @@ import pytest
 from bad_fleet import dead, make_fleet
 from fleet_crawl import inline
 from fleet_faults import Faults, three
-from fleet_world import PARTS, FleetWorld, TakesTurns
+from fleet_world import LEASE, PARTS, FleetWorld, TakesTurns
 from frontier_urls import fresh
 from moving_accounts import MovingAccounts
 from turns import TurnPool, rest
@@ -168,6 +168,22 @@ def test_what_waits_for_a_host_that_is_away_is_asked_for_where_its_account_has_m
 
     assert archived == live(well)
     assert [each.host for each in world.asked].count(fleet.pds[-1].name) < 60
+
+
+def test_a_part_has_its_share_of_the_memory_of_a_machine_and_not_of_the_fleet() -> None:
+    """Else a slow host with many accounts holds up the others of its part, the sooner the more parts there are."""
+    shares: list[set[int]] = []
+
+    async def scene(world: RepoWorld) -> None:
+        world.rps = 0.1
+        for _ in range(4):
+            await world.join()
+            await asyncio.sleep(2 * LEASE)
+            shares.append({each.opener.part_rules().page_size for each in world.machines})  # type: ignore[attr-defined]
+
+    play(scene, make_fleet(6, [40] * 12))
+
+    assert shares == [{10 // 8}, {10 // 4}, {10 // 3}, {10 // 2}]
 
 
 def test_machines_that_come_later_read_the_directory_as_it_was_read_first() -> None:
