@@ -140,7 +140,7 @@ def report_job(facts: JobFacts, at: EngineStanding) -> Report[JobFacts]:
             ("in flight", f"{facts.inflight:,}"),
             ("read", size(facts.bytes)),
             ("told to wait", throttled(at.hosts)),
-            ("for", duration(at.process.seconds)),
+            ("running for", duration(at.process.seconds)),
         ),
         lines=at.lines,
         metrics=(

@@ -96,7 +96,7 @@ def report_pages(facts: PagesFacts, at: EngineStanding) -> Report[PagesFacts]:
             ("in flight", f"{facts.inflight:,}"),
             ("read", size(facts.bytes)),
             ("told to wait", throttled(at.hosts)),
-            ("for", duration(at.process.seconds)),
+            ("running for", duration(at.process.seconds)),
         ),
         lines=at.lines,
         metrics=(
