@@ -42,6 +42,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 LIMIT = 240.0  # seconds for one run
 MOST_SERVER, MOST_GROWTH, MOST_PROCESS = 15.0, 1.25, 1.25  # µs a page; times; times
 SIMULATED = (10, 100, 500)  # workers
+MANY, MOST_PARTS = 10**9, 1_024  # URLs of a crawl that is worked out from what was measured, and its parts
 LOOKS = 3_000
 
 
@@ -187,8 +188,10 @@ def main() -> None:
             for what, workers in (("one", 1), ("two", 2)):
                 measure(server, folder, what, turn, workers, found)
         report.figures["bytes of the server a page"] = _size(server) / (HOSTS * (SHORT + LONG) * rounds * 2)
-        stored = sum(path.stat().st_size for path in (folder / "objects").rglob("*") if path.is_file())
-        report.figures["bytes of objects a page"] = round(stored / (HOSTS * (SHORT + LONG) * rounds * 2))
+        report.figures["bytes of objects a page"] = round(
+            _bytes_in(folder / "objects", "*") / (HOSTS * (SHORT + LONG) * rounds * 2)
+        )
+        report.figures["bytes of a ledger a URL"] = round(_bytes_in(folder / f"one0-{LONG}-0", "*.db") / (HOSTS * LONG))
         grown = asyncio.run(growth(server.url, server.cpu))
         leases = take_over(server, folder)
         report.figures["server µs a look into inboxes"] = round(look(server) * 1e6, 1)
@@ -208,6 +211,10 @@ def measure(
     found.setdefault(what, []).append(marginal(*runs))
     cpu, own, speed = found[what][-1]
     print(f"  {what}: {cpu:.1f} µs of the server, {own:.0f} of workers a page; {speed:,.0f} a second", flush=True)
+
+
+def _bytes_in(folder: Path, pattern: str) -> int:
+    return sum(path.stat().st_size for path in folder.rglob(pattern) if path.is_file())
 
 
 def _size(server: Server) -> float:
@@ -235,7 +242,11 @@ def finish(report: Report, found: dict[str, list[tuple[float, float, float]]], l
         report.figures[f"simulated, {workers} workers, servers of one core that carry them"] = servers_for(
             workers, costs
         )
+        report.figures[f"10^9 URLs, {workers} workers, hours"] = round(MANY / load.pages / 3600, 1)
         print(f"  {workers} workers: {load.pages:,.0f} pages a second, the server {load.busy:.0%} busy", flush=True)
+    ledger, objects = (report.figures[f"bytes of {what}"] for what in ("a ledger a URL", "objects a page"))
+    report.figures["10^9 URLs, MB of the ledger of each of 1,024 parts"] = round(MANY / MOST_PARTS * ledger / 1e6)
+    report.figures["10^9 URLs, GB of objects"] = round(MANY * objects / 1e9)
     report.finish()
 
 
