@@ -5,6 +5,7 @@ server has forgotten commits or the copy is older than the snapshot, is made ane
 be deleted at any time.
 """
 
+import secrets
 import sqlite3
 import sys
 from collections.abc import Callable, Coroutine
@@ -31,6 +32,7 @@ LARGEST = 4 * 2**30  # bytes of a snapshot
 AT_ONCE = 200  # commits that are read from the server together
 # A snapshot is made when the log has grown to half of what it would be, and not for less than this.
 SMALLEST_LOG = 4 * 2**20
+DRAFT = ".snapshot"
 
 
 class Ask(Protocol):
@@ -66,6 +68,8 @@ class LedgerCopy:
         """
         state = self._ask(partial(self._server.state, self._part))
         self._snapshot = state.key
+        for left in self.path.parent.glob(f"*{DRAFT}"):
+            left.unlink(missing_ok=True)
         if not self._goes_on(state):
             self._begin(state)
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
@@ -124,7 +128,8 @@ class LedgerCopy:
 
         Commits go on meanwhile. Raises LeaseLostError, ObjectError, FolderError.
         """
-        draft = self.path.with_suffix(".snapshot")
+        # A name of its own: who had the part before us, here, may still be at one.
+        draft = self.path.with_name(f"{secrets.token_hex(4)}{DRAFT}")
         try:
             with closing(sqlite3.connect(self.path)) as db, closing(sqlite3.connect(draft)) as copy:
                 db.backup(copy)

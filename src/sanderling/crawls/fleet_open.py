@@ -102,7 +102,8 @@ class PartOpener:
             path.mkdir(parents=True, exist_ok=True)
             lock = Lock(path / "lock")
             locked.callback(lock.release)
-            executor = in_threads(undo.enter_context(self.make_thread(f"part {number}")))
+            thread = undo.enter_context(self.make_thread(f"part {number}"))
+            executor = in_threads(thread)
             ask = partial(until_there, fleet, held)
             copy = LedgerCopy(path / self.ledger, fleet.server_of(number), number, place, self.create, ask)
             state = await executor(copy.bring_up)
@@ -111,6 +112,8 @@ class PartOpener:
             orphans = OrphanSearch(fleet, held, place, self.clock)
             part = OpeningPart(path, lock, held, FleetInbox(), executor, self.shared, undo)
             opened = await self.open_run(part)
+            # Who has lost the part closes it while its thread may be writing, and SQLite does not survive that.
+            undo.callback(thread.shutdown)
             locked.pop_all()
             recall_limiter(opened.transport.limiter, state)
             opened.run.engine.may_ask = lambda: held.may_send() and not opened.is_resting()
