@@ -67,6 +67,7 @@ class OpenedRun:
     fetched: Callable[[], int]
     waiting: Callable[[], int]
     asked: Callable[[], int] = int
+    failed: Callable[[], int] = int
     take_rest: TakeRest = _take_nothing
 
 
@@ -114,5 +115,6 @@ class PartOpener:
             recall_limiter(opened.transport.limiter, state)
             opened.run.engine.may_ask = held.may_send
             stores = PartStores(fleet, held, copy, opened.log, orphans)
-            given = opened.run, opened.transport, opened.fetched, opened.waiting, opened.asked, opened.take_rest
+            figures = opened.fetched, opened.waiting, opened.asked, opened.failed
+            given = opened.run, opened.transport, *figures, opened.take_rest
             return FleetPart(stores, self.worker.board, part.inbox, *given, undo.pop_all())

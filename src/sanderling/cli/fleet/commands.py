@@ -104,6 +104,7 @@ async def _status(name: str, urls: tuple[str, ...]) -> dict[str, object]:
         "parts": crawl.parts,
         "lease": crawl.seconds,
         WORDS[crawl.system].key: view.fetched,
+        **({"failed": view.failed} if WORDS[crawl.system].failed else {}),
         "waiting": view.waiting,
         "busy": view.busy,
         "free": crawl.parts - parts.total(),
@@ -128,7 +129,8 @@ def _words(found: dict[str, object]) -> list[str]:
     state = "done" if found["done"] else f"{busy} of {parts} parts have work"
     words = WORDS[str(found["system"])]
     waiting = f"{found['waiting']:,} {words.waiting}s wait"
-    lines = [f"{found['name']}: {found[words.key]:,} {words.key}, {waiting}; {state}"]
+    failed = f", {found['failed']:,} {words.failed}" if found.get("failed") else ""
+    lines = [f"{found['name']}: {found[words.key]:,} {words.key}{failed}, {waiting}; {state}"]
     workers = found["workers"]
     assert isinstance(workers, list)  # noqa: S101 - for the type checker
     if not workers:

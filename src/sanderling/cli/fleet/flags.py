@@ -31,12 +31,13 @@ class SystemWords(NamedTuple):
     waiting: str  # and what waits
     key: str  # how many are kept, for machines
     rows: str  # what is kept in the object store
+    failed: str  # what is said of those that failed; nothing if how it went does not turn on them
 
 
 WORDS = {
-    "pages": SystemWords("page", "URL", "pages", "rows"),
-    "repos": SystemWords("repo", "repo", "repos", "segments"),
-    "jobs": SystemWords("record", "request", "records", "rows"),
+    "pages": SystemWords("page", "URL", "pages", "rows", "failed"),
+    "repos": SystemWords("repo", "repo", "repos", "segments", ""),
+    "jobs": SystemWords("record", "request", "records", "rows", "failed or left out"),
 }
 
 Servers = Annotated[

@@ -163,7 +163,8 @@ class WorkerEnd:
     over: bool
     view: CrawlView
     figures: WorkerFigures
-    pull: str
+    pull: str  # the command
+    retry: str
     spent: tuple[str, ...] = ()  # limits that are reached
 
     def words(self) -> list[str]:
@@ -174,7 +175,9 @@ class WorkerEnd:
             return [f"The crawl {name} goes on without this worker: {kept} so far."]
         why = f"since {' and '.join(self.spent)} is reached" if self.spent else "since their hosts did not answer"
         left = f"; {count(waiting, words.waiting)} still wait, {why}" if waiting else ""
-        return [f"The crawl {name} is done: {kept}{left}.", "", f"Bring it here: {self.pull}"]
+        failed = f"; {count(self.view.failed, words.waiting)} {words.failed}" if self.view.failed else ""
+        lines = [f"The crawl {name} is done: {kept}{failed}{left}.", "", f"Bring it here: {self.pull}"]
+        return lines if not failed else [*lines, f"Ask again for what failed: {self.retry}, and run this once more"]
 
     def as_json(self) -> dict[str, object]:
         """For machines."""
@@ -182,6 +185,7 @@ class WorkerEnd:
             "name": self.crawl.name,
             "done": self.over,
             WORDS[self.crawl.system].key: self.view.fetched,
+            **({"failed": self.view.failed} if WORDS[self.crawl.system].failed else {}),
             "waiting": self.view.waiting,
             "parts_acquired": self.figures.acquired,
             "parts_lost": self.figures.lost,
@@ -195,6 +199,8 @@ class WorkerEnd:
             sys.exit(130)
         if not self.over or (self.view.waiting and not self.spent):
             sys.exit(UNFINISHED)
+        if self.view.failed:
+            sys.exit(1)
 
 
 async def _work(
@@ -248,8 +254,9 @@ async def _work(
             ran = await run_system(worker, shell, partial(work, worker))
     where = (*fleet_flags(sharing.fleet), "--objects", redact_url(sharing.objects or ""))
     pull = again("fleet pull", name, *where, "--out", f"{name}-pulled")
+    retry = again("fleet retry", name, *fleet_flags(sharing.fleet))
     spent = system.spent(worker.view)
-    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, pull, spent)
+    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, pull, retry, spent)
 
 
 async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: FleetClock) -> FleetCrawl:
