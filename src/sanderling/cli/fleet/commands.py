@@ -9,7 +9,16 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
-from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, fleet_flags, open_fleet, open_place, prefix_of
+from sanderling.cli.fleet.flags import (
+    WORDS,
+    ObjectStore,
+    Servers,
+    check_order,
+    fleet_flags,
+    open_fleet,
+    open_place,
+    prefix_of,
+)
 from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_pace import FULL
 from sanderling.stores.fleet import FleetCrawl
@@ -88,6 +97,7 @@ async def find_crawl(fleet: FleetStores, name: str) -> FleetCrawl:
     if crawl.servers != len(found) or any(each is None or each.id != crawl.id for each in found):
         wanted = f"{count(crawl.servers, 'server')}, in their order"
         raise CommandError(f"the crawl {name} lies on {wanted}: give --fleet for each", code=2)
+    await check_order(fleet, name)
     return crawl
 
 

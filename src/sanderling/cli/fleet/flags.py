@@ -1,5 +1,6 @@
 """The flags by which a crawl is shared with other machines, and what they open."""
 
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -75,6 +76,11 @@ class FleetFlags:
             lacks, has = ("--objects", "--fleet") if self.fleet else ("--fleet", "--objects")
             raise CommandError(f"{has} without {lacks}: machines need both, to decide and to keep rows", code=2)
 
+        if not self.fleet:
+            given = {"--lease": self.lease != ALONE.lease, "--fleet-parts": self.fleet_parts != ALONE.fleet_parts}
+            for flag in (name for name, is_given in given.items() if is_given):
+                raise CommandError(f"{flag} is for machines that share a crawl: it needs --fleet and --objects", code=2)
+
 
 ALONE = FleetFlags()
 
@@ -117,7 +123,7 @@ async def open_fleet(
             server = kind(url, name, worker or who_we_are())
             servers.append(server)
             await call(server.open())
-        yield FleetStores(servers, call)
+        yield FleetStores(servers, call, urls)
     except (LeasesError, LeasesAwayError, MissingExtraError) as error:
         raise CommandError(f"--fleet: {error}", code=2 if isinstance(error, LeasesError) else 1) from None
     finally:
@@ -143,6 +149,28 @@ async def open_place(url: str, prefix: str = "") -> AsyncIterator[ObjectPlace]:
         await objects.close()
 
 
+async def try_place(place: ObjectPlace) -> None:
+    """Put an object and delete it: who may not would only find out with the first rows. Raises CommandError."""
+    name = f"sanderling-check-{secrets.token_hex(8)}"
+    try:
+        await place.put(name, b"sanderling\n")
+        await place.delete(name)
+    except ObjectError as error:
+        raise CommandError(f"--objects: {error}") from None
+
+
+async def check_order(fleet: FleetStores, name: str) -> None:
+    """Raise CommandError if the servers are given in another order than when the crawl was begun: each has its parts."""
+    number = len(fleet.servers)
+    if number == 1:
+        return
+    held = [await fleet.call(server.holders()) for server in fleet.servers]
+    places = [parts[0].part % number if parts else which for which, parts in enumerate(held)]
+    if places != list(range(number)) and len(set(places)) == number:
+        order = " ".join(fleet_flags([fleet.urls[places.index(which)] for which in range(number)]))
+        raise CommandError(f"--fleet: the crawl {name} was begun with its servers in another order: {order}", code=2)
+
+
 def fleet_flags(urls: Sequence[str]) -> list[str]:
     """The flags that name these servers, without secrets, for a command to be copied."""
     return [each for url in urls for each in ("--fleet", redact_url(url))]
@@ -151,6 +179,13 @@ def fleet_flags(urls: Sequence[str]) -> list[str]:
 def prefix_of(crawl: FleetCrawl) -> str:
     """What all keys of a crawl begin with."""
     return f"{crawl.name}-{crawl.id}/"
+
+
+def place_of(url: str) -> str:
+    """The URL of an object store without what lets somebody in: who comes with other keys means the same place."""
+    scheme, found, rest = url.partition("://")
+    # A secret may have a slash in it, where none belongs: all before the last @ goes.
+    return f"{scheme}{found}{rest.rpartition('@')[2]}".partition("?")[0]
 
 
 def check_name(out: Path) -> str:

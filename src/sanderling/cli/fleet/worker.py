@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,14 +15,18 @@ import msgspec
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import again
 from sanderling.cli.fleet.flags import (
+    ALONE,
     WORDS,
     FleetClock,
     FleetFlags,
     check_name,
+    check_order,
     fleet_flags,
     open_fleet,
     open_place,
+    place_of,
     prefix_of,
+    try_place,
     who_we_are,
 )
 from sanderling.cli.fleet.metrics import FleetWatch
@@ -211,12 +215,15 @@ async def _work(
     async with AsyncExitStack() as stack:
         identity = who_we_are()
         fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, identity))
+        place = await stack.enter_async_context(open_place(sharing.objects or ""))
+        await try_place(place)  # before a crawl is begun, which would have the name
         crawl = await _begin(system, fleet, name, clock)
+        place = replace(place, prefix=place.prefix + prefix_of(crawl))
+        _say_what_is_ignored(crawl, sharing, screen.note)
         if system.retry and not started:
             await fleet.beat([], [], "", WorkerPace())  # whoever comes a moment later sees that we work
             alone = await retry_failed(fleet, name, identity.name)
             screen.note("what failed waits again" if alone else "--retry: others work on it, so we join them")
-        place = await stack.enter_async_context(open_place(sharing.objects or "", prefix_of(crawl)))
         stack.callback(slices_in_force.reset, slices_in_force.set(FleetSlices(fleet, clock, crawl.seconds)))
         opened = await system.open(SharedCrawl(fleet, crawl, place), clock, stack)
         worker = FleetWorker(fleet, crawl, clock, clock.boot, opened.opener.open)
@@ -262,7 +269,7 @@ async def _work(
 async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: FleetClock) -> FleetCrawl:
     """The crawl of this name, begun if there is none. Raises CommandError if it is another one's."""
     sharing, plan = system.sharing, system.plan
-    objects = redact_url(sharing.objects or "").rpartition("@")[2]
+    objects = place_of(sharing.objects or "")
     found = await fleet.call(fleet.servers[0].find(name))
     if found is None:
         if plan is None:
@@ -286,6 +293,7 @@ async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: F
         other = await fleet.call(server.find(name))
         if other is None or other.id != found.id:
             raise CommandError(f"--fleet: the servers do not have the same crawl {name}; give all of them, in order", 2)
+    await check_order(fleet, name)
     if found.done and (await fleet.view()).waiting:
         await fleet.end(done=False)
     return found
@@ -317,7 +325,18 @@ def _check_same(system: FleetSystem[R], found: FleetCrawl, objects: str) -> None
     elif found.servers != servers:
         wrong = f"it has {count(found.servers, 'server')}, not {servers}"
     if wrong:
-        raise CommandError(f"the fleet has a crawl {found.name} already, and {wrong}. Choose another --out.", code=2)
+        where = (*fleet_flags(system.sharing.fleet), "--objects", found.objects)
+        forget = again("fleet forget", found.name, *where, "--yes")
+        what = f"the fleet has a crawl {found.name} already, and {wrong}"
+        raise CommandError(f"{what}. Choose another --out, or delete that crawl: {forget}", code=2)
+
+
+def _say_what_is_ignored(crawl: FleetCrawl, sharing: FleetFlags, note: Callable[[str], object]) -> None:
+    """What a crawl was begun with is the same for all who work on it."""
+    if sharing.lease not in (crawl.seconds, ALONE.lease):
+        note(f"--lease {sharing.lease:g} is not heeded: the crawl was begun with {crawl.seconds:g}")
+    if sharing.fleet_parts not in (crawl.parts, ALONE.fleet_parts):
+        note(f"--fleet-parts {sharing.fleet_parts} is not heeded: the crawl was begun with {crawl.parts}")
 
 
 def _brief(worker: FleetWorker) -> str:
