@@ -1,17 +1,21 @@
-"""What is looked at before a worker of a fleet begins: its flags, the object store, and the order of the servers."""
+"""What is looked at before a worker of a fleet begins: its flags, its servers, their order; and how it ends."""
 
 import secrets
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from command_line import Done, here, page, run
+from command_line import Done, finish, here, page, run, start
+from part_processes import asked, until
+from part_processes import site as parts_site
 from scripted_server import ScriptedServer, answer
 from services.postgres import fresh_database
 from services.s3 import S3
 
 from sanderling.cli.fleet.flags import place_of
+from sanderling.cli.fleet.worker import AWAY
 
 NOWHERE = "http://127.0.0.1:9/"
 SITE = {"/": [page("/1")] * 9, "/1": [page("/")] * 9, "/robots.txt": [answer(404)] * 9}
@@ -153,3 +157,44 @@ def test_what_is_for_a_fleet_is_refused_without_one(tmp_path: Path, flags: tuple
 
     assert done.code == 2, done
     assert f"{flags[0]} is for machines that share a crawl" in said(done)
+
+
+def test_a_server_that_is_away_at_the_start_is_a_reason_to_run_it_again(
+    database: str, tmp_path: Path, name: str
+) -> None:
+    gone = "postgresql://nobody@127.0.0.1:9/nothing"
+    no_server, no_store, status = crawled(
+        crawl(tmp_path / name, gone, objects=f"file:{tmp_path / 'objects'}"),
+        crawl(tmp_path / name, database, objects="s3+http://key:secret@127.0.0.1:9/bucket"),
+        ["fleet", "status", name, "--fleet", gone],
+    )
+
+    assert (no_server.code, no_store.code, status.code) == (AWAY, AWAY, 1), (no_server, no_store, status)
+
+
+def test_who_is_stopped_says_whether_others_go_on_and_how_to(database: str, tmp_path: Path, name: str) -> None:
+    objects = f"file:{tmp_path / 'objects'}"
+
+    async def main() -> list[Done]:
+        async with parts_site() as server:
+            urls, workers = [server.url(host.name) for host in server.world.hosts], []
+            more = (*urls[1:], "--lease", "3", "--fleet-parts", "8")
+            for machine in ("one", "two"):
+                words = crawl(tmp_path / machine / name, database, objects=objects, url=urls[0], more=more)
+                slowly = ["1" if word == "20" else word for word in words if word != "--json"]
+                workers.append(await start(*slowly))
+                await until(lambda machine=machine: list((tmp_path / machine / name / "copies").glob("*")))  # type: ignore[misc]
+            await until(lambda: asked(server) > 5)
+            done = []
+            for worker in workers:
+                worker.send_signal(signal.SIGINT)
+                done.append(await finish(worker))
+            return done
+
+    first, last = run(main)
+
+    assert (first.code, last.code) == (130, 130)
+    assert f"The crawl {name} goes on without this worker, by 1 other" in first.out
+    assert f"Nobody else works on the crawl {name} now" in last.out
+    assert "Go on with it: sanderling pages crawl" in " ".join(last.out.split())
+    assert "without this worker" not in last.out

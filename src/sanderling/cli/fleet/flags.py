@@ -110,9 +110,9 @@ def who_we_are() -> WorkerIdentity:
 
 @asynccontextmanager
 async def open_fleet(
-    urls: Sequence[str], name: str, worker: WorkerIdentity | None = None
+    urls: Sequence[str], name: str, worker: WorkerIdentity | None = None, *, away: int = 1
 ) -> AsyncIterator[FleetStores]:
-    """The servers of a fleet. Raises CommandError."""
+    """The servers of a fleet. Raises CommandError, with the code `away` if one is."""
     if not urls:
         raise CommandError("no --fleet is given; expected --fleet postgresql://user@host/database", code=2)
     call = ThreadStoreCaller()
@@ -125,7 +125,8 @@ async def open_fleet(
             await call(server.open())
         yield FleetStores(servers, call, urls)
     except (LeasesError, LeasesAwayError, MissingExtraError) as error:
-        raise CommandError(f"--fleet: {error}", code=2 if isinstance(error, LeasesError) else 1) from None
+        code = away if isinstance(error, LeasesAwayError) else 2 if isinstance(error, LeasesError) else 1
+        raise CommandError(f"--fleet: {error}", code) from None
     finally:
         for server in servers:
             await call(server.close())
@@ -133,8 +134,8 @@ async def open_fleet(
 
 
 @asynccontextmanager
-async def open_place(url: str, prefix: str = "") -> AsyncIterator[ObjectPlace]:
-    """Where the objects of a crawl are, below a prefix. Raises CommandError."""
+async def open_place(url: str, prefix: str = "", *, away: int = 1) -> AsyncIterator[ObjectPlace]:
+    """Where the objects of a crawl are, below a prefix. Raises CommandError, with the code `away` if it is."""
     try:
         opened, bucket, above = read_place(url)
         objects = open_objects(opened)
@@ -144,23 +145,23 @@ async def open_place(url: str, prefix: str = "") -> AsyncIterator[ObjectPlace]:
         await objects.make(bucket)
         yield ObjectPlace(objects, bucket, f"{above}/{prefix}" if above else prefix)
     except ObjectError as error:
-        raise CommandError(f"--objects: {error}") from None
+        raise CommandError(f"--objects: {error}", away if error.unavailable else 1) from None
     finally:
         await objects.close()
 
 
-async def try_place(place: ObjectPlace) -> None:
+async def try_place(place: ObjectPlace, away: int) -> None:
     """Put an object and delete it: who may not would only find out with the first rows. Raises CommandError."""
     name = f"sanderling-check-{secrets.token_hex(8)}"
     try:
         await place.put(name, b"sanderling\n")
         await place.delete(name)
     except ObjectError as error:
-        raise CommandError(f"--objects: {error}") from None
+        raise CommandError(f"--objects: {error}", away if error.unavailable else 1) from None
 
 
 async def check_order(fleet: FleetStores, name: str) -> None:
-    """Raise CommandError if the servers are given in another order than when the crawl was begun: each has its parts."""
+    """Raise CommandError if the servers are in another order than when the crawl was begun: each has its parts."""
     number = len(fleet.servers)
     if number == 1:
         return

@@ -58,6 +58,7 @@ from sanderling.words import count
 R = TypeVar("R", bound=AnyReport)
 
 UNFINISHED = 3  # the exit code if something is left that the same command asks for
+AWAY = 75  # the exit code if a server is away at the start; EX_TEMPFAIL: run it again
 COPIES = "copies"  # the folder of the copies of ledgers, in --out
 KNOWN = (FolderError, LeasesError, LeasesAwayError, ObjectError)
 
@@ -169,6 +170,8 @@ class WorkerEnd:
     figures: WorkerFigures
     pull: str  # the command
     retry: str
+    onward: str
+    others: int | None  # who work on it still; None if it is not known
     spent: tuple[str, ...] = ()  # limits that are reached
 
     def words(self) -> list[str]:
@@ -176,7 +179,12 @@ class WorkerEnd:
         words, name, waiting = WORDS[self.crawl.system], self.crawl.name, self.view.waiting
         kept = count(self.view.fetched, words.kept)
         if not self.over:
-            return [f"The crawl {name} goes on without this worker: {kept} so far."]
+            if self.others:
+                goes_on = f"The crawl {name} goes on without this worker, by {count(self.others, 'other')}"
+                return [f"{goes_on}: {kept} so far.", "", f"Work on it again: {self.onward}"]
+            who = "Nobody else" if self.others == 0 else "Nobody knows who"
+            so_far = f"{kept} so far, {count(waiting, words.waiting)} waiting"
+            return [f"{who} works on the crawl {name} now: {so_far}.", "", f"Go on with it: {self.onward}"]
         why = f"since {' and '.join(self.spent)} is reached" if self.spent else "since their hosts did not answer"
         left = f"; {count(waiting, words.waiting)} still wait, {why}" if waiting else ""
         failed = f"; {count(self.view.failed, words.waiting)} {words.failed}" if self.view.failed else ""
@@ -191,6 +199,7 @@ class WorkerEnd:
             WORDS[self.crawl.system].key: self.view.fetched,
             **({"failed": self.view.failed} if WORDS[self.crawl.system].failed else {}),
             "waiting": self.view.waiting,
+            "others": self.others,
             "parts_acquired": self.figures.acquired,
             "parts_lost": self.figures.lost,
             "asked_again_at_most": self.figures.dropped,
@@ -214,9 +223,9 @@ async def _work(
     sharing, clock, (screen, status) = system.sharing, FleetClock(), shown
     async with AsyncExitStack() as stack:
         identity = who_we_are()
-        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, identity))
-        place = await stack.enter_async_context(open_place(sharing.objects or ""))
-        await try_place(place)  # before a crawl is begun, which would have the name
+        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, identity, away=AWAY))
+        place = await stack.enter_async_context(open_place(sharing.objects or "", away=AWAY))
+        await try_place(place, AWAY)  # before a crawl is begun, which would have the name
         crawl = await _begin(system, fleet, name, clock)
         place = replace(place, prefix=place.prefix + prefix_of(crawl))
         _say_what_is_ignored(crawl, sharing, screen.note)
@@ -259,11 +268,12 @@ async def _work(
             ran = await run_system(_Together(worker, work, others), shell)
         else:
             ran = await run_system(worker, shell, partial(work, worker))
+        others = await _count_others(fleet, crawl, identity.name)
     where = (*fleet_flags(sharing.fleet), "--objects", redact_url(sharing.objects or ""))
     pull = again("fleet pull", name, *where, "--out", f"{name}-pulled")
-    retry = again("fleet retry", name, *fleet_flags(sharing.fleet))
+    commands = pull, again("fleet retry", name, *fleet_flags(sharing.fleet)), system.onward
     spent = system.spent(worker.view)
-    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, pull, retry, spent)
+    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, *commands, others, spent)
 
 
 async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: FleetClock) -> FleetCrawl:
@@ -297,6 +307,15 @@ async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: F
     if found.done and (await fleet.view()).waiting:
         await fleet.end(done=False)
     return found
+
+
+async def _count_others(fleet: FleetStores, crawl: FleetCrawl, worker: str) -> int | None:
+    """How many others work on a crawl; None if no server says."""
+    try:
+        workers = await fleet.call(fleet.servers[0].workers())
+    except (LeasesError, LeasesAwayError):
+        return None
+    return sum(each.name != worker and each.seen < crawl.seconds and not each.draining for each in workers)
 
 
 async def retry_failed(fleet: FleetStores, name: str, worker: str) -> bool:
