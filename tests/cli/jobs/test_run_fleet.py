@@ -209,6 +209,33 @@ def test_a_retry_asks_again_for_what_failed_by_as_many_machines_as_there_are(sha
     assert len(kept(shared.root / "pulled")) == json.loads(done[1].out)["records"] == json.loads(done[0].out)["records"]
 
 
+OTHER_BODY = JOB.replace("part", "piece")
+
+
+@pytest.mark.timeout(180)
+def test_another_file_is_refused_while_others_work_and_goes_on_when_nobody_does(shared: Shared) -> None:
+    async def main() -> list[Done]:
+        async with site() as server:
+            first = await start(*shared.command(server, "one", "--json"))
+            await until(lambda: asked(server) > 5)
+            status = await here(*shared.of("status"))
+            other = await here(*shared.command(server, "two", "--json", text=OTHER_BODY))
+            drained = await here(*shared.of("drain"))
+            await finish(first)
+            last = await here(*shared.command(server, "two", "--json", text=OTHER_BODY))
+            return [status, other, drained, last]
+
+    status, other, drained, last = run(main)
+
+    assert " job " in status.out
+    assert other.code == 2, other
+    said = " ".join(other.err.split())
+    assert "by another file: job " in said
+    assert f"sanderling fleet drain {shared.name}" in said
+    assert drained.code == 0, drained
+    assert (last.code, json.loads(last.out)["done"]) == (1, True), last
+
+
 OTHER_READERS = JOB.replace("any_page", "each_page")
 
 

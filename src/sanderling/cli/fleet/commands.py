@@ -145,12 +145,13 @@ def _words(found: dict[str, object]) -> list[str]:
     assert isinstance(workers, list)  # noqa: S101 - for the type checker
     if not workers:
         return [*lines, "nobody works on it"]
-    lines.append(f"{'worker':40} {'release':>8} {'parts':>6} {'in flight':>9} {'seen':>8}")
+    wide = max(8, *(len(each["release"]) for each in workers))
+    lines.append(f"{'worker':40} {'release':>{wide}} {'parts':>6} {'in flight':>9} {'seen':>8}")
     for each in workers:
         notes = [", draining"] * each["draining"] + [", slow: others have its parts"] * (each["weight"] < FULL / 2)
         seen = f"{each['seen']:.0f} s ago{''.join(notes)}"
         inflight = each.get("inflight", 0)
-        lines.append(f"{each['name']:40} {each['release']:>8} {each['parts']:>6} {inflight:>9} {seen:>8}")
+        lines.append(f"{each['name']:40} {each['release']:>{wide}} {each['parts']:>6} {inflight:>9} {seen:>8}")
     return lines
 
 

@@ -103,9 +103,9 @@ class FleetClock(SystemClock):
         self._ahead = beat.wall - self.boot()
 
 
-def who_we_are() -> WorkerIdentity:
-    """Name the process: as no other is named."""
-    return WorkerIdentity(name_holder(), machine_name(), version("sanderling"))
+def who_we_are(digest: str = "") -> WorkerIdentity:
+    """Name the process as no other is named, with the release, and the digest of what it works by if there is one."""
+    return WorkerIdentity(name_holder(), machine_name(), f"{version('sanderling')} {digest}".rstrip())
 
 
 @asynccontextmanager

@@ -93,6 +93,11 @@ class FleetSystem(Generic[R]):
         raise NotImplementedError
 
     @property
+    def digest(self) -> str:
+        """What is to be the same for all who work on it at once, and may be another later; nothing if all is."""
+        return ""
+
+    @property
     def plan(self) -> str | None:
         """What to crawl, in JSON; None to go on with whatever there is."""
         raise NotImplementedError
@@ -222,12 +227,13 @@ async def _work(
     """Work, with so many more processes; or be one that was `started` by another."""
     sharing, clock, (screen, status) = system.sharing, FleetClock(), shown
     async with AsyncExitStack() as stack:
-        identity = who_we_are()
+        identity = who_we_are(system.digest)
         fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, identity, away=AWAY))
         place = await stack.enter_async_context(open_place(sharing.objects or "", away=AWAY))
         await try_place(place, AWAY)  # before a crawl is begun, which would have the name
         crawl = await _begin(system, fleet, name, clock)
         place = replace(place, prefix=place.prefix + prefix_of(crawl))
+        await _check_workers(fleet, crawl, system)
         _say_what_is_ignored(crawl, sharing, screen.note)
         if system.retry and not started:
             await fleet.beat([], [], "", WorkerPace())  # whoever comes a moment later sees that we work
@@ -307,6 +313,16 @@ async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: F
     if found.done and (await fleet.view()).waiting:
         await fleet.end(done=False)
     return found
+
+
+async def _check_workers(fleet: FleetStores, crawl: FleetCrawl, system: FleetSystem[R]) -> None:
+    """Raise CommandError if others who work on the crawl do so by another file than ours."""
+    for each in await fleet.call(fleet.servers[0].workers()):
+        theirs = each.release.partition(" ")[2]
+        if theirs != system.digest and each.seen < crawl.seconds:
+            wrong = f"{each.name} works on {crawl.name} by another file: {theirs or 'none'}, not {system.digest}"
+            drain = again("fleet drain", crawl.name, *fleet_flags(system.sharing.fleet))
+            raise CommandError(f"{wrong}. Take its file, or have all others end before: {drain}", code=2)
 
 
 async def _count_others(fleet: FleetStores, crawl: FleetCrawl, worker: str) -> int | None:
