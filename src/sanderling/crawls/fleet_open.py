@@ -18,7 +18,7 @@ from sanderling.crawls.fleet_part import FleetPart, PartRunning, PartStores, Tak
 from sanderling.crawls.fleet_worker import FleetWorker
 from sanderling.executor import Executor, in_threads
 from sanderling.fetch.transport import Transport
-from sanderling.stores.durable import Lock
+from sanderling.stores.durable import Lock, plainly
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.leases import HeldLease, LeaseLostError
 
@@ -98,7 +98,7 @@ class PartOpener:
         """The part of a lease."""
         fleet, number, place = self.shared.fleet, held.lease.part, self.shared.place
         path = self._folder / f"{number:04}"
-        with ExitStack() as undo, ExitStack() as locked:
+        with plainly(path), ExitStack() as undo, ExitStack() as locked:
             path.mkdir(parents=True, exist_ok=True)
             lock = Lock(path / "lock")
             locked.callback(lock.release)

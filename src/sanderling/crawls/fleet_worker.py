@@ -129,11 +129,11 @@ class FleetWorker:
             finally:
                 for task in beside:
                     task.cancel()
-        if self._failed is not None:
-            raise self._failed
         with suppress(LeasesAwayError):  # who was stopped while it is away has nothing to say
             await self._fleet.leave()
             self.view = await self._fleet.view()
+        if self._failed is not None:
+            raise self._failed
         return self.board.over and not self.view.waiting
 
     # Leases.
@@ -266,7 +266,8 @@ class FleetWorker:
             return
         failures = self.figures.failures[number] = self.figures.failures.get(number, 0) + 1
         log.warning("fleet_part_failed", part=number, failures=failures, error=str(error))
-        if failures >= MOST_FAILURES or not isinstance(error, FolderError | ProgressError):
+        stays = not isinstance(error, FolderError | ProgressError) or getattr(error, "full", False)
+        if failures >= MOST_FAILURES or stays:
             self._failed = self._failed or (error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
     async def _give_back(self, held: HeldLease) -> None:
