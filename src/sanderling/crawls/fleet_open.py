@@ -103,7 +103,7 @@ class PartOpener:
             lock = Lock(path / "lock")
             locked.callback(lock.release)
             executor = in_threads(undo.enter_context(self.make_thread(f"part {number}")))
-            ask = partial(until_there, fleet, held)
+            ask = partial(until_there, fleet, held, of="PostgreSQL or the object store")
             copy = LedgerCopy(path / self.ledger, fleet.server_of(number), number, place, self.create, ask)
             state = await executor(copy.bring_up)
             if state.head != held.lease.head:

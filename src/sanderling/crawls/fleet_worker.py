@@ -74,6 +74,7 @@ class FleetWorker:
         self.board = FleetBoard(crawl.parts)
         self.figures = WorkerFigures()
         self.lateness = WorkerLateness()
+        self.away = ""  # why no server hears that we live, while none does
         self.crawl = crawl
         self.view = CrawlView(crawl.parts, 0, 0, 0, 0)  # how much is left of the crawl, once it has run
         self._fleet = fleet
@@ -151,9 +152,12 @@ class FleetWorker:
                 await self._beat(group)
             except LeasesAwayError as error:
                 self.figures.away += 1
-                log.warning("fleet_server_away", error=str(error))
+                if not self.away:
+                    log.warning("fleet_server_away", error=str(error))
+                self.away = f"PostgreSQL is away: {error}"
                 await self._sleep(min(every, 1.0))
             else:
+                self.away = ""
                 await self._sleep(every)
 
     @property

@@ -1,15 +1,22 @@
 """What a worker of a fleet says of a disk without room, and of servers that are away while it works."""
 
+import asyncio
 import secrets
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
-from command_line import Done, here, run
-from part_processes import site
+from command_line import Done, finish, here, run, start
+from measured_reports import idle_worker
+from part_processes import asked, site, until
 from services.postgres import fresh_database
+
+from sanderling.cli.fleet.troubles import SLOW, fleet_troubles
+from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
+from sanderling.observe.report import Severity
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -58,3 +65,96 @@ def test_a_full_disk_ends_a_worker_with_a_message_and_others_have_its_parts(
     assert "nobody works on it" in status.out
     assert on.code == 1, on
     assert '"done": true' in on.out
+
+
+def test_what_parts_wait_for_is_said_once_they_wait_for_long() -> None:
+    fleet, worker = FleetStores([], DirectStoreCaller()), idle_worker()
+    assert list(fleet_troubles(fleet, worker, lambda: 100.0)) == []
+
+    fleet.waits = {1: (100.0, "the object store does not answer"), 2: (99.0, "the object store does not answer")}
+    assert list(fleet_troubles(fleet, worker, lambda: 100.0)) == []
+    (trouble,) = fleet_troubles(fleet, worker, lambda: 101.0 + SLOW)
+    assert trouble.severity is Severity.WARNING
+    assert trouble.text.startswith("the object store does not answer; 2 parts of ours wait")
+
+    worker.away = "PostgreSQL is away: gone"
+    (trouble,) = fleet_troubles(fleet, worker, lambda: 101.0 + SLOW)
+    assert trouble.severity is Severity.ERROR
+    assert trouble.text.startswith("PostgreSQL is away: gone; from half a lease on nothing")
+
+
+class Relay:
+    """Leads to a server, until it is cut."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._to = host, port
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self.port = 0
+
+    async def mend(self) -> None:
+        self._server = await asyncio.start_server(self._lead, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def cut(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for each in self._open:
+            each.transport.abort()
+
+    async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        to_reader, to_writer = await asyncio.open_connection(*self._to)
+        self._open |= {writer, to_writer}
+        await asyncio.gather(self._pass(reader, to_writer), self._pass(to_reader, writer))
+
+    @staticmethod
+    async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while said := await reader.read(65536):
+                writer.write(said)
+                await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def relayed(url: str) -> AsyncIterator[tuple[Relay, str]]:
+    """A relay to a server, and its URL by that."""
+    parts = urlsplit(url)
+    relay = Relay(parts.hostname or "", parts.port or 5432)
+    await relay.mend()
+    user = f"{parts.username}@" if parts.username else ""
+    yield relay, parts._replace(netloc=f"{user}127.0.0.1:{relay.port}").geturl()
+    relay.cut()
+
+
+def test_a_database_that_is_away_is_a_trouble_while_it_is_and_no_line_of_a_log(database: str, tmp_path: Path) -> None:
+    out = tmp_path / f"away-{secrets.token_hex(4)}"
+
+    async def main() -> tuple[list[str], Done]:
+        async with site() as server, relayed(database) as (relay, url):
+            urls = [server.url(host.name) for host in server.world.hosts]
+            flags = ["--private", "--no-parquet", "--rps", "2", "--lease", "4", "--fleet-parts", "8"]
+            shared = ["--fleet", url, "--objects", f"file:{tmp_path / 'objects'}"]
+            worker = await start("pages", "crawl", *urls, "--out", str(out), *flags, *shared)
+            await until(lambda: asked(server) > 10)
+            said = []
+            for cut in (True, False):
+                if cut:
+                    relay.cut()
+                else:
+                    await relay.mend()
+                status = await here("status", str(out.parent), "--json")
+                while ("PostgreSQL is away" in status.out) is not cut:
+                    await asyncio.sleep(0.2)
+                    status = await here("status", str(out.parent), "--json")
+                said.append(status.out)
+            worker.terminate()
+            return said, await finish(worker)
+
+    said, done = run(main)
+
+    assert "PostgreSQL is away" in said[0]
+    assert "PostgreSQL is away" not in said[1]
+    assert done.code == 130, done
+    assert "PostgreSQL is away" in done.err
+    assert '"event"' not in done.err

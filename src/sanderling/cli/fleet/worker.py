@@ -30,6 +30,7 @@ from sanderling.cli.fleet.flags import (
     who_we_are,
 )
 from sanderling.cli.fleet.metrics import FleetWatch
+from sanderling.cli.fleet.troubles import fleet_troubles
 from sanderling.cli.limits import slices_in_force
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import Options
@@ -248,10 +249,11 @@ async def _work(
 
         def report(*, running: bool = True) -> R:
             seconds = clock.now() - began
-            return opened.report(worker, this_process(seconds, clock.wall(), running=running, paused=False))
+            said = opened.report(worker, this_process(seconds, clock.wall(), running=running, paused=False))
+            return msgspec.structs.replace(said, troubles=(*fleet_troubles(fleet, worker, clock.boot), *said.troubles))
 
         executor = in_threads(stack.enter_context(ThreadPoolExecutor(1, "status")))
-        options = system.options
+        options = system.options.quieter("error")
         if started:
             options = Options(log_format=options.log_format, log_level=options.log_level)
             stop_when_alone(worker.stop)
@@ -274,12 +276,12 @@ async def _work(
             ran = await run_system(_Together(worker, work, others), shell)
         else:
             ran = await run_system(worker, shell, partial(work, worker))
-        others = await _count_others(fleet, crawl, identity.name)
+        left = await _count_others(fleet, crawl, identity.name)
     where = (*fleet_flags(sharing.fleet), "--objects", redact_url(sharing.objects or ""))
     pull = again("fleet pull", name, *where, "--out", f"{name}-pulled")
     commands = pull, again("fleet retry", name, *fleet_flags(sharing.fleet)), system.onward
     spent = system.spent(worker.view)
-    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, *commands, others, spent)
+    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, *commands, left, spent)
 
 
 async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: FleetClock) -> FleetCrawl:
