@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from deploy_lines import DEPLOY, filled, refused, variables_of
 
+from sanderling.cli.fleet.worker import AWAY
+
 SYSTEMD = DEPLOY / "systemd"
 UNITS = sorted([*SYSTEMD.glob("*.service"), *SYSTEMD.glob("*.timer")])
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
@@ -128,6 +130,15 @@ def test_what_runs_for_long_is_stopped_gently_and_comes_back(unit: Path) -> None
     assert said["SuccessExitStatus"] == ["130"]
     assert "2" in said["RestartPreventExitStatus"][0].split()
     assert said["TimeoutStopSec"]
+
+
+@pytest.mark.parametrize("name", ["sanderling-pages@.service", "sanderling-repos.service"])
+def test_a_worker_of_a_fleet_comes_back_when_its_servers_were_away_and_not_when_it_is_done(name: str) -> None:
+    (unit,) = [unit for unit in SERVICES if unit.name == name]
+    prevented = settings(unit)["RestartPreventExitStatus"][0].split()
+
+    assert str(AWAY) not in prevented
+    assert "1" in prevented  # it is done, and something failed
 
 
 @pytest.mark.parametrize("unit", SERVICES, ids=ids)

@@ -66,8 +66,8 @@ def after(lease: Lease, commits: int = 1) -> Lease:
     return lease._replace(head=lease.head + commits)
 
 
-def figures(part: int, fetched: int = 0, waiting: int = 0, asked: int = 0) -> PartFigures:
-    return PartFigures(part, fetched, waiting, asked)
+def figures(part: int, fetched: int = 0, waiting: int = 0, asked: int = 0, failed: int = 0) -> PartFigures:
+    return PartFigures(part, fetched, waiting, asked, failed)
 
 
 async def messages(server: FleetStore, *parts: int) -> list[bytes]:
@@ -355,9 +355,9 @@ class FleetContract:
         beat = await two.beat([theirs], [figures(1, 4, 1, 6), figures(0, 99, 99, 99)], "", 1)
 
         assert (beat.fetched, beat.asked) == (9, 15)
-        assert (await one.view())[3:] == (3, 9, 15)
+        assert (await one.view())[3:] == (3, 9, 15, 0)
         await one.say_idle(lease, figures(0, 6, 0, 11), idle=True)
-        assert (await two.view())[3:] == (1, 10, 17)
+        assert (await two.view())[3:] == (1, 10, 17, 0)
 
     @placed
     async def test_idle_is_refused_while_a_message_waits_or_something_was_written(self, place: FleetPlace) -> None:
@@ -407,6 +407,18 @@ class FleetContract:
         assert await server.view() == CrawlView(1, 0, 1, PARTS, 10 * PARTS)
         assert await server.say_idle(after(leases[1]), figures(1, 11, 0), idle=True)
         assert await server.view() == CrawlView(0, 0, 1, PARTS - 1, 10 * PARTS + 1)
+
+    @placed
+    async def test_what_failed_is_told_by_beats_and_when_a_part_is_idle(self, place: FleetPlace) -> None:
+        server = await begun(place)
+        one, two, _ = sorted(await server.acquire(PARTS))
+        await server.beat([one, two], [figures(one.part, failed=2), figures(two.part, failed=3)], "", 2)
+        assert (await server.view()).failed == 5
+
+        assert await server.say_idle(two, figures(two.part, failed=4), idle=True)
+        assert (await server.view()).failed == 6
+        assert await server.say_idle(two, figures(two.part, failed=1), idle=True)
+        assert (await server.view()).failed == 3
 
     # Workers.
 

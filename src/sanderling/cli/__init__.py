@@ -41,7 +41,7 @@ app.command(
     "neither loses anything, nor does kill -9.\n\n"
     "Exit code 0 if all went well, 1 if some requests failed, 2 if it was not called as it should be, 3 if requests "
     "still wait, for hosts that did not answer or for readers that are gone, 75 if a function of the job held "
-    "everything up (run it again), 130 after Ctrl-C.",
+    "everything up, or the servers of a fleet are away (run it again), 130 after Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling run posts.py --out posts --set since=2026-01-01",
 )
 app.command(

@@ -221,7 +221,7 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
 def _why(code: int) -> str:
     """Why a process has ended that is started again."""
     if code == STUCK:
-        return "was held up by one call"
+        return "was held up by one call, or did not reach its servers"
     try:
         return f"was killed ({signal.Signals(-code).name})"
     except ValueError:

@@ -88,7 +88,11 @@ class DirectStoreCaller:
 class FleetStores:
     """All servers of one crawl. The first also says what the crawl is, and who works on it."""
 
-    def __init__(self, servers: Sequence[FleetStore], call: StoreCaller) -> None:
+    def __init__(self, servers: Sequence[FleetStore], call: StoreCaller, urls: Sequence[str] = ()) -> None:
+        """`urls` are those of the servers, as they were given."""
+        self.urls = urls
+        # By part, since when it waits for a server or the object store by our clock, and why; of who waits in a thread.
+        self.waits: dict[int, tuple[float, str]] = {}
         self.servers = servers
         self.call = call
 

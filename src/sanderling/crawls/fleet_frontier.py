@@ -98,6 +98,10 @@ class FrontierPartOpener(PartOpener, Generic[L, F, R]):
         """How many items of a part are kept, and how many requests were sent for it."""
         raise NotImplementedError
 
+    def failed(self, run: R) -> int:
+        """How many items of a part have failed."""
+        return run.counts[End.FAILED]
+
     # What is the same for all.
 
     async def open_run(self, part: OpeningPart) -> OpenedRun:
@@ -110,7 +114,8 @@ class FrontierPartOpener(PartOpener, Generic[L, F, R]):
         leased = replace(transport, http=LeasedSender(transport.http, part.held.may_send))
         run = self.make_run(part, folder, leased)
         fetched, asked = self.say(run)
-        return OpenedRun(run, log, transport, fetched, lambda: run.waiting, asked, run.take_rest)
+        failed = partial(self.failed, run)
+        return OpenedRun(run, log, transport, fetched, lambda: run.waiting, asked, failed, run.take_rest)
 
     def slots(self, most: int) -> int:
         """Requests in flight of one part of those that we have, or will have, of so many in all."""

@@ -59,17 +59,32 @@ def rows_folder(part: int, number: int, step: int = 0) -> str:
     return f"{ROWS}{part:04}/{max(0, number // NUMBERS + step):06}"
 
 
-def until_there(fleet: FleetStores, held: HeldLease, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What comes of asking, as often as it takes. Raises LeaseLostError once the part is known to be lost."""
-    while True:
-        if held.lost.is_set():
-            raise LeaseLostError(f"part {held.lease.part} is not ours any more (epoch {held.lease.epoch})")
-        try:
-            return fleet.call.wait_for(ask(), lambda: held.hurried or held.lost.is_set())
-        except (LeasesAwayError, ObjectError) as error:
-            if held.hurried or (isinstance(error, ObjectError) and not error.unavailable):
-                raise
-            fleet.call.rest(held.lost, AGAIN)
+def until_there(
+    fleet: FleetStores, held: HeldLease, ask: Callable[[], Coroutine[Any, Any, T]], of: str = "PostgreSQL"
+) -> T:
+    """What comes of asking, as often as it takes. Raises LeaseLostError once the part is known to be lost.
+
+    Who waits is told of, and what is asked.
+    """
+    part, since = held.lease.part, held.boot()
+
+    def gives_up() -> bool:
+        fleet.waits.setdefault(part, (since, f"{of} does not answer"))
+        return held.hurried or held.lost.is_set()
+
+    try:
+        while True:
+            if held.lost.is_set():
+                raise LeaseLostError(f"part {part} is not ours any more (epoch {held.lease.epoch})")
+            try:
+                return fleet.call.wait_for(ask(), gives_up)
+            except (LeasesAwayError, ObjectError) as error:
+                if held.hurried or (isinstance(error, ObjectError) and not error.unavailable):
+                    raise
+                fleet.waits[part] = since, f"{of} is away: {error}"
+                fleet.call.rest(held.lost, AGAIN)
+    finally:
+        fleet.waits.pop(part, None)
 
 
 def captures_of(rows: str) -> str:
@@ -190,7 +205,7 @@ class PartLog:
         lease = self._held.lease
         for each in files:
             data = Path(each.source).read_bytes() if each.source else each.data
-            until_there(self._fleet, self._held, partial(self._place.put, f"files/{lease.part:04}/{each.path}", data))
+            self._put(f"files/{lease.part:04}/{each.path}", data)
             if each.source:
                 Path(each.source).unlink()
         if not rows:
@@ -198,9 +213,12 @@ class PartLog:
         folder, packed = rows_folder(lease.part, lease.head + 1), self._pack(rows)
         name = f"{folder}/{lease.epoch:06}-{lease.head + 1:09}-{token}"
         if captures:
-            until_there(self._fleet, self._held, partial(self._place.put, captures_of(name), captures))
-        until_there(self._fleet, self._held, partial(self._place.put, name, packed))
+            self._put(captures_of(name), captures)
+        self._put(name, packed)
         return name, len(rows)
+
+    def _put(self, name: str, body: bytes) -> None:
+        until_there(self._fleet, self._held, partial(self._place.put, name, body), "the object store")
 
     async def _commit(self, commit: PartCommit) -> None:
         """Make it, or find it made by a try whose answer was lost."""

@@ -18,7 +18,7 @@ from sanderling.crawls.fleet_part import FleetPart, PartRunning, PartStores, Tak
 from sanderling.crawls.fleet_worker import FleetWorker
 from sanderling.executor import Executor, in_threads
 from sanderling.fetch.transport import Transport
-from sanderling.stores.durable import Lock
+from sanderling.stores.durable import Lock, plainly
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.leases import HeldLease, LeaseLostError
 
@@ -67,6 +67,7 @@ class OpenedRun:
     fetched: Callable[[], int]
     waiting: Callable[[], int]
     asked: Callable[[], int] = int
+    failed: Callable[[], int] = int
     take_rest: TakeRest = _take_nothing
     is_resting: Callable[[], bool] = bool  # whether it waits for other parts, and asks nothing meanwhile
 
@@ -98,13 +99,13 @@ class PartOpener:
         """The part of a lease."""
         fleet, number, place = self.shared.fleet, held.lease.part, self.shared.place
         path = self._folder / f"{number:04}"
-        with ExitStack() as undo, ExitStack() as locked:
+        with plainly(path), ExitStack() as undo, ExitStack() as locked:
             path.mkdir(parents=True, exist_ok=True)
             lock = Lock(path / "lock")
             locked.callback(lock.release)
             thread = undo.enter_context(self.make_thread(f"part {number}"))
             executor = in_threads(thread)
-            ask = partial(until_there, fleet, held)
+            ask = partial(until_there, fleet, held, of="PostgreSQL or the object store")
             copy = LedgerCopy(path / self.ledger, fleet.server_of(number), number, place, self.create, ask)
             state = await executor(copy.bring_up)
             if state.head != held.lease.head:
@@ -118,5 +119,6 @@ class PartOpener:
             recall_limiter(opened.transport.limiter, state)
             opened.run.engine.may_ask = lambda: held.may_send() and not opened.is_resting()
             stores = PartStores(fleet, held, copy, opened.log, orphans)
-            given = opened.run, opened.transport, opened.fetched, opened.waiting, opened.asked, opened.take_rest
+            figures = opened.fetched, opened.waiting, opened.asked, opened.failed
+            given = opened.run, opened.transport, *figures, opened.take_rest
             return FleetPart(stores, self.worker.board, part.inbox, *given, undo.pop_all())

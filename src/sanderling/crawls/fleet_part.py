@@ -71,6 +71,7 @@ class FleetPart:
     fetched: Callable[[], int]  # items that are kept
     waiting: Callable[[], int]  # items that have no end yet
     asked: Callable[[], int]  # requests, where somebody counts them
+    failed: Callable[[], int]  # items whose end is a failure
     take_rest: TakeRest  # what others find for it once it has ended by itself
     stack: ExitStack
     _stopped: bool = False
@@ -120,7 +121,7 @@ class FleetPart:
 
     def figures(self) -> PartFigures:
         """What others are told of it."""
-        return PartFigures(self.number, self.fetched(), self.waiting(), self.asked())
+        return PartFigures(self.number, self.fetched(), self.waiting(), self.asked(), self.failed())
 
     async def say_whether_idle(self, *, again: bool) -> bool:
         """Have the server know whether the part has anything to do; whether it knows since now that it has not.

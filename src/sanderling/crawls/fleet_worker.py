@@ -74,6 +74,7 @@ class FleetWorker:
         self.board = FleetBoard(crawl.parts)
         self.figures = WorkerFigures()
         self.lateness = WorkerLateness()
+        self.away = ""  # why no server hears that we live, while none does
         self.crawl = crawl
         self.view = CrawlView(crawl.parts, 0, 0, 0, 0)  # how much is left of the crawl, once it has run
         self._fleet = fleet
@@ -129,11 +130,11 @@ class FleetWorker:
             finally:
                 for task in beside:
                     task.cancel()
-        if self._failed is not None:
-            raise self._failed
         with suppress(LeasesAwayError):  # who was stopped while it is away has nothing to say
             await self._fleet.leave()
             self.view = await self._fleet.view()
+        if self._failed is not None:
+            raise self._failed
         return self.board.over and not self.view.waiting
 
     # Leases.
@@ -151,9 +152,12 @@ class FleetWorker:
                 await self._beat(group)
             except LeasesAwayError as error:
                 self.figures.away += 1
-                log.warning("fleet_server_away", error=str(error))
+                if not self.away:
+                    log.warning("fleet_server_away", error=str(error))
+                self.away = f"PostgreSQL is away: {error}"
                 await self._sleep(min(every, 1.0))
             else:
+                self.away = ""
                 await self._sleep(every)
 
     @property
@@ -267,7 +271,8 @@ class FleetWorker:
             return
         failures = self.figures.failures[number] = self.figures.failures.get(number, 0) + 1
         log.warning("fleet_part_failed", part=number, failures=failures, error=str(error))
-        if failures >= MOST_FAILURES or not isinstance(error, FolderError | ProgressError):
+        stays = not isinstance(error, FolderError | ProgressError) or getattr(error, "full", False)
+        if failures >= MOST_FAILURES or stays:
             self._failed = self._failed or (error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
     async def _give_back(self, held: HeldLease) -> None:

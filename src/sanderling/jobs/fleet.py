@@ -39,7 +39,7 @@ from sanderling.jobs.watchdog import TWICE, FolderWatch, Stuck, Watchdog
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.frontier_requests import LAST, RequestFrontier
-from sanderling.stores.frontier_rows import BodyFile
+from sanderling.stores.frontier_rows import BodyFile, End
 from sanderling.stores.leases import LeaseLostError, LeasesAwayError
 from sanderling.stores.objects import ObjectError
 
@@ -186,6 +186,10 @@ class JobPartOpener(FrontierPartOpener[RequestFrontier, SharedJobFolder, JobRun]
         """Records and requests that are in commits: whoever takes the part over has no fewer."""
         ledger = run.folder.ledger
         return (lambda: ledger.meta.records), (lambda: ledger.meta.requests)
+
+    def failed(self, run: JobRun) -> int:
+        """How many requests of a part have failed, or were left out."""
+        return run.counts[End.FAILED] + run.counts[End.LEFT_OUT]
 
     def tell_stuck(self, key: str, folder: Path, stuck: Stuck) -> None:
         """Have whoever takes the part over know which request has held the event loop. In a thread of its own.

@@ -85,6 +85,7 @@ class PartFigures(NamedTuple):
     fetched: int  # what is kept: pages, repos, records
     waiting: int
     asked: int = 0  # requests, where somebody counts them
+    failed: int = 0  # items whose end is a failure, by the rules of the system
 
 
 class InboxMessage(NamedTuple):
@@ -141,6 +142,7 @@ class CrawlView(NamedTuple):
     waiting: int  # items without an end, set aside among them
     fetched: int  # what is kept: pages, repos, records
     asked: int = 0  # requests, where somebody counts them
+    failed: int = 0  # items whose end is a failure, by the rules of the system
 
 
 class BookedTime(NamedTuple):

@@ -34,6 +34,7 @@ class _Part:
     fetched: int = 0
     waiting: int = 0
     asked: int = 0
+    failed: int = 0
     snapshot: int = 0
     token: str = ""
     key: str = ""
@@ -42,7 +43,7 @@ class _Part:
     news: bytes = b""
 
     def tell(self, said: PartFigures) -> None:
-        self.fetched, self.waiting, self.asked = said.fetched, said.waiting, said.asked
+        _, self.fetched, self.waiting, self.asked, self.failed = said
 
 
 @dataclass(slots=True)
@@ -281,6 +282,7 @@ class MemoryFleet(MemoryLeases):
             waiting=sum(each.waiting for each in own.values()),
             fetched=sum(each.fetched for each in own.values()),
             asked=sum(each.asked for each in own.values()),
+            failed=sum(each.failed for each in own.values()),
         )
 
     async def segments(self, part: int, after: int) -> list[Segment]:

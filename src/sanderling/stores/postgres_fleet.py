@@ -44,8 +44,8 @@ TABLES = {
     "fleet_part": f"""CREATE TABLE fleet_part (
         crawl text NOT NULL, part integer NOT NULL, idle bigint NOT NULL DEFAULT -1,
         fetched bigint NOT NULL DEFAULT 0, waiting bigint NOT NULL DEFAULT 0, asked bigint NOT NULL DEFAULT 0,
-        snapshot bigint NOT NULL DEFAULT 0, token text NOT NULL DEFAULT '', key text NOT NULL DEFAULT '',
-        limiter bytea NOT NULL DEFAULT '', news bytea NOT NULL DEFAULT '',
+        failed bigint NOT NULL DEFAULT 0, snapshot bigint NOT NULL DEFAULT 0, token text NOT NULL DEFAULT '',
+        key text NOT NULL DEFAULT '', limiter bytea NOT NULL DEFAULT '', news bytea NOT NULL DEFAULT '',
         PRIMARY KEY (crawl, part)) WITH (fillfactor = 50, {BRISK})""",
     "fleet_log": f"""CREATE TABLE fleet_log (
         crawl text NOT NULL, part integer NOT NULL, number bigint NOT NULL, token text NOT NULL, body bytea NOT NULL,
@@ -136,15 +136,15 @@ KEEP_LIMITER = f"""UPDATE fleet_part SET limiter = coalesce($5, limiter),
 # It is said again now and then, and is mostly known: then nothing is written.
 IDLE = f"""WITH held AS ({HELD} AND head = $5
         AND NOT ($6 AND EXISTS (SELECT 1 FROM fleet_inbox WHERE crawl = $1 AND fleet_inbox.part = $2))),
-    said AS (UPDATE fleet_part SET idle = $7, fetched = $8, waiting = $9, asked = $10
+    said AS (UPDATE fleet_part SET idle = $7, fetched = $8, waiting = $9, asked = $10, failed = $11
         WHERE crawl = $1 AND part = $2 AND EXISTS (SELECT 1 FROM held)
-        AND (idle, fetched, waiting, asked) <> ($7, $8, $9, $10))
+        AND (idle, fetched, waiting, asked, failed) <> ($7, $8, $9, $10, $11))
     SELECT count(*) FROM held"""  # noqa: S608 - ours
 BUSY = "UPDATE fleet_part SET idle = -1 WHERE crawl = $1"
 VIEW = """SELECT count(*) FILTER (WHERE idle <> head),
     (SELECT count(*) FROM (SELECT 1 FROM fleet_inbox WHERE crawl = $1 LIMIT 1) AS one),
     coalesce(sum(head), 0)::bigint, coalesce(sum(waiting), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
-    coalesce(sum(asked), 0)::bigint
+    coalesce(sum(asked), 0)::bigint, coalesce(sum(failed), 0)::bigint
     FROM fleet_part JOIN lease ON scope = $1 AND lease.part = fleet_part.part WHERE crawl = $1"""
 SEGMENTS = "SELECT number, key, size FROM fleet_segment WHERE crawl = $1 AND part = $2 AND number > $3 ORDER BY number"
 UNNAMED = f"""SELECT found.key FROM unnest($5::bigint[], $6::text[]) AS found (number, key) WHERE EXISTS ({HELD})
@@ -155,10 +155,12 @@ BEAT = """INSERT INTO fleet_worker (crawl, name, machine, release, parts, seen, 
     SELECT scope, $2, $3, $4, $5, clock_timestamp(), $6, $7, $8 FROM fleet_crawl WHERE scope = $1
     ON CONFLICT (crawl, name) DO UPDATE SET parts = excluded.parts, seen = excluded.seen, report = excluded.report,
     weight = excluded.weight, late = excluded.late RETURNING draining"""
-FIGURES = """UPDATE fleet_part SET fetched = said.fetched, waiting = said.waiting, asked = said.asked
-    FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) AS said (part, fetched, waiting, asked)
-    WHERE crawl = $1 AND fleet_part.part = said.part
-    AND (fleet_part.fetched, fleet_part.waiting, fleet_part.asked) <> (said.fetched, said.waiting, said.asked)"""
+FIGURES = """UPDATE fleet_part AS ours
+    SET fetched = said.fetched, waiting = said.waiting, asked = said.asked, failed = said.failed
+    FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
+        AS said (part, fetched, waiting, asked, failed)
+    WHERE crawl = $1 AND ours.part = said.part AND (ours.fetched, ours.waiting, ours.asked, ours.failed)
+        <> (said.fetched, said.waiting, said.asked, said.failed)"""
 # The last: whether one of them has gone for good.
 BEATEN = """WITH worker AS (
         SELECT name, parts, weight, late, seen,

@@ -168,8 +168,8 @@ def test_who_drains_gives_its_parts_away_and_what_a_host_left_is_asked_by_the_sa
     codes = {name: done.code for name, done in said.items()}
     assert codes == dict.fromkeys(said, 0) | dict.fromkeys(("drained", "controlled", "second", "again"), 3), said
     assert "1 worker told to end" in said["drain"].out
-    assert "goes on without this worker" in said["drained"].out
-    assert "goes on without this worker" in said["controlled"].out
+    assert "Nobody else works on the crawl" in said["drained"].out
+    assert "Nobody else works on the crawl" in said["controlled"].out
     assert f"is done: {number} repos; 4 repos still wait, since their hosts did not answer" in said["second"].out
     assert json.loads(said["again"].out)["repos"] == number
     assert f"{number} repos, 4 repos wait; done" in said["status"].out

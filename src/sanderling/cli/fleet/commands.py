@@ -9,7 +9,16 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
-from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, fleet_flags, open_fleet, open_place, prefix_of
+from sanderling.cli.fleet.flags import (
+    WORDS,
+    ObjectStore,
+    Servers,
+    check_order,
+    fleet_flags,
+    open_fleet,
+    open_place,
+    prefix_of,
+)
 from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_pace import FULL
 from sanderling.stores.fleet import FleetCrawl
@@ -88,6 +97,7 @@ async def find_crawl(fleet: FleetStores, name: str) -> FleetCrawl:
     if crawl.servers != len(found) or any(each is None or each.id != crawl.id for each in found):
         wanted = f"{count(crawl.servers, 'server')}, in their order"
         raise CommandError(f"the crawl {name} lies on {wanted}: give --fleet for each", code=2)
+    await check_order(fleet, name)
     return crawl
 
 
@@ -104,6 +114,7 @@ async def _status(name: str, urls: tuple[str, ...]) -> dict[str, object]:
         "parts": crawl.parts,
         "lease": crawl.seconds,
         WORDS[crawl.system].key: view.fetched,
+        **({"failed": view.failed} if WORDS[crawl.system].failed else {}),
         "waiting": view.waiting,
         "busy": view.busy,
         "free": crawl.parts - parts.total(),
@@ -128,17 +139,19 @@ def _words(found: dict[str, object]) -> list[str]:
     state = "done" if found["done"] else f"{busy} of {parts} parts have work"
     words = WORDS[str(found["system"])]
     waiting = f"{found['waiting']:,} {words.waiting}s wait"
-    lines = [f"{found['name']}: {found[words.key]:,} {words.key}, {waiting}; {state}"]
+    failed = f", {found['failed']:,} {words.failed}" if found.get("failed") else ""
+    lines = [f"{found['name']}: {found[words.key]:,} {words.key}{failed}, {waiting}; {state}"]
     workers = found["workers"]
     assert isinstance(workers, list)  # noqa: S101 - for the type checker
     if not workers:
         return [*lines, "nobody works on it"]
-    lines.append(f"{'worker':40} {'release':>8} {'parts':>6} {'in flight':>9} {'seen':>8}")
+    wide = max(8, *(len(each["release"]) for each in workers))
+    lines.append(f"{'worker':40} {'release':>{wide}} {'parts':>6} {'in flight':>9} {'seen':>8}")
     for each in workers:
         notes = [", draining"] * each["draining"] + [", slow: others have its parts"] * (each["weight"] < FULL / 2)
         seen = f"{each['seen']:.0f} s ago{''.join(notes)}"
         inflight = each.get("inflight", 0)
-        lines.append(f"{each['name']:40} {each['release']:>8} {each['parts']:>6} {inflight:>9} {seen:>8}")
+        lines.append(f"{each['name']:40} {each['release']:>{wide}} {each['parts']:>6} {inflight:>9} {seen:>8}")
     return lines
 
 

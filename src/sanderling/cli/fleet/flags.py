@@ -1,5 +1,6 @@
 """The flags by which a crawl is shared with other machines, and what they open."""
 
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,12 +32,13 @@ class SystemWords(NamedTuple):
     waiting: str  # and what waits
     key: str  # how many are kept, for machines
     rows: str  # what is kept in the object store
+    failed: str  # what is said of those that failed; nothing if how it went does not turn on them
 
 
 WORDS = {
-    "pages": SystemWords("page", "URL", "pages", "rows"),
-    "repos": SystemWords("repo", "repo", "repos", "segments"),
-    "jobs": SystemWords("record", "request", "records", "rows"),
+    "pages": SystemWords("page", "URL", "pages", "rows", "failed"),
+    "repos": SystemWords("repo", "repo", "repos", "segments", ""),
+    "jobs": SystemWords("record", "request", "records", "rows", "failed or left out"),
 }
 
 Servers = Annotated[
@@ -74,6 +76,11 @@ class FleetFlags:
             lacks, has = ("--objects", "--fleet") if self.fleet else ("--fleet", "--objects")
             raise CommandError(f"{has} without {lacks}: machines need both, to decide and to keep rows", code=2)
 
+        if not self.fleet:
+            given = {"--lease": self.lease != ALONE.lease, "--fleet-parts": self.fleet_parts != ALONE.fleet_parts}
+            for flag in (name for name, is_given in given.items() if is_given):
+                raise CommandError(f"{flag} is for machines that share a crawl: it needs --fleet and --objects", code=2)
+
 
 ALONE = FleetFlags()
 
@@ -96,16 +103,16 @@ class FleetClock(SystemClock):
         self._ahead = beat.wall - self.boot()
 
 
-def who_we_are() -> WorkerIdentity:
-    """Name the process: as no other is named."""
-    return WorkerIdentity(name_holder(), machine_name(), version("sanderling"))
+def who_we_are(digest: str = "") -> WorkerIdentity:
+    """Name the process as no other is named, with the release, and the digest of what it works by if there is one."""
+    return WorkerIdentity(name_holder(), machine_name(), f"{version('sanderling')} {digest}".rstrip())
 
 
 @asynccontextmanager
 async def open_fleet(
-    urls: Sequence[str], name: str, worker: WorkerIdentity | None = None
+    urls: Sequence[str], name: str, worker: WorkerIdentity | None = None, *, away: int = 1
 ) -> AsyncIterator[FleetStores]:
-    """The servers of a fleet. Raises CommandError."""
+    """The servers of a fleet. Raises CommandError, with the code `away` if one is."""
     if not urls:
         raise CommandError("no --fleet is given; expected --fleet postgresql://user@host/database", code=2)
     call = ThreadStoreCaller()
@@ -116,9 +123,10 @@ async def open_fleet(
             server = kind(url, name, worker or who_we_are())
             servers.append(server)
             await call(server.open())
-        yield FleetStores(servers, call)
+        yield FleetStores(servers, call, urls)
     except (LeasesError, LeasesAwayError, MissingExtraError) as error:
-        raise CommandError(f"--fleet: {error}", code=2 if isinstance(error, LeasesError) else 1) from None
+        code = away if isinstance(error, LeasesAwayError) else 2 if isinstance(error, LeasesError) else 1
+        raise CommandError(f"--fleet: {error}", code) from None
     finally:
         for server in servers:
             await call(server.close())
@@ -126,8 +134,8 @@ async def open_fleet(
 
 
 @asynccontextmanager
-async def open_place(url: str, prefix: str = "") -> AsyncIterator[ObjectPlace]:
-    """Where the objects of a crawl are, below a prefix. Raises CommandError."""
+async def open_place(url: str, prefix: str = "", *, away: int = 1) -> AsyncIterator[ObjectPlace]:
+    """Where the objects of a crawl are, below a prefix. Raises CommandError, with the code `away` if it is."""
     try:
         opened, bucket, above = read_place(url)
         objects = open_objects(opened)
@@ -137,9 +145,31 @@ async def open_place(url: str, prefix: str = "") -> AsyncIterator[ObjectPlace]:
         await objects.make(bucket)
         yield ObjectPlace(objects, bucket, f"{above}/{prefix}" if above else prefix)
     except ObjectError as error:
-        raise CommandError(f"--objects: {error}") from None
+        raise CommandError(f"--objects: {error}", away if error.unavailable else 1) from None
     finally:
         await objects.close()
+
+
+async def try_place(place: ObjectPlace, away: int) -> None:
+    """Put an object and delete it: who may not would only find out with the first rows. Raises CommandError."""
+    name = f"sanderling-check-{secrets.token_hex(8)}"
+    try:
+        await place.put(name, b"sanderling\n")
+        await place.delete(name)
+    except ObjectError as error:
+        raise CommandError(f"--objects: {error}", away if error.unavailable else 1) from None
+
+
+async def check_order(fleet: FleetStores, name: str) -> None:
+    """Raise CommandError if the servers are in another order than when the crawl was begun: each has its parts."""
+    number = len(fleet.servers)
+    if number == 1:
+        return
+    held = [await fleet.call(server.holders()) for server in fleet.servers]
+    places = [parts[0].part % number if parts else which for which, parts in enumerate(held)]
+    if places != list(range(number)) and len(set(places)) == number:
+        order = " ".join(fleet_flags([fleet.urls[places.index(which)] for which in range(number)]))
+        raise CommandError(f"--fleet: the crawl {name} was begun with its servers in another order: {order}", code=2)
 
 
 def fleet_flags(urls: Sequence[str]) -> list[str]:
@@ -150,6 +180,13 @@ def fleet_flags(urls: Sequence[str]) -> list[str]:
 def prefix_of(crawl: FleetCrawl) -> str:
     """What all keys of a crawl begin with."""
     return f"{crawl.name}-{crawl.id}/"
+
+
+def place_of(url: str) -> str:
+    """The URL of an object store without what lets somebody in: who comes with other keys means the same place."""
+    scheme, found, rest = url.partition("://")
+    # A secret may have a slash in it, where none belongs: all before the last @ goes.
+    return f"{scheme}{found}{rest.rpartition('@')[2]}".partition("?")[0]
 
 
 def check_name(out: Path) -> str:

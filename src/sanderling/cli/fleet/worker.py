@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,17 +15,22 @@ import msgspec
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import again
 from sanderling.cli.fleet.flags import (
+    ALONE,
     WORDS,
     FleetClock,
     FleetFlags,
     check_name,
+    check_order,
     fleet_flags,
     open_fleet,
     open_place,
+    place_of,
     prefix_of,
+    try_place,
     who_we_are,
 )
 from sanderling.cli.fleet.metrics import FleetWatch
+from sanderling.cli.fleet.troubles import fleet_troubles
 from sanderling.cli.limits import slices_in_force
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import Options
@@ -54,6 +59,7 @@ from sanderling.words import count
 R = TypeVar("R", bound=AnyReport)
 
 UNFINISHED = 3  # the exit code if something is left that the same command asks for
+AWAY = 75  # the exit code if a server is away at the start; EX_TEMPFAIL: run it again
 COPIES = "copies"  # the folder of the copies of ledgers, in --out
 KNOWN = (FolderError, LeasesError, LeasesAwayError, ObjectError)
 
@@ -86,6 +92,11 @@ class FleetSystem(Generic[R]):
     def ledger(self) -> str:
         """The format of its ledgers."""
         raise NotImplementedError
+
+    @property
+    def digest(self) -> str:
+        """What is to be the same for all who work on it at once, and may be another later; nothing if all is."""
+        return ""
 
     @property
     def plan(self) -> str | None:
@@ -167,7 +178,10 @@ class WorkerEnd:
     over: bool
     view: CrawlView
     figures: WorkerFigures
-    pull: str
+    pull: str  # the command
+    retry: str
+    onward: str
+    others: int | None  # who work on it still; None if it is not known
     spent: tuple[str, ...] = ()  # limits that are reached
 
     def words(self) -> list[str]:
@@ -175,10 +189,17 @@ class WorkerEnd:
         words, name, waiting = WORDS[self.crawl.system], self.crawl.name, self.view.waiting
         kept = count(self.view.fetched, words.kept)
         if not self.over:
-            return [f"The crawl {name} goes on without this worker: {kept} so far."]
+            if self.others:
+                goes_on = f"The crawl {name} goes on without this worker, by {count(self.others, 'other')}"
+                return [f"{goes_on}: {kept} so far.", "", f"Work on it again: {self.onward}"]
+            who = "Nobody else" if self.others == 0 else "Nobody knows who"
+            so_far = f"{kept} so far, {count(waiting, words.waiting)} waiting"
+            return [f"{who} works on the crawl {name} now: {so_far}.", "", f"Go on with it: {self.onward}"]
         why = f"since {' and '.join(self.spent)} is reached" if self.spent else "since their hosts did not answer"
         left = f"; {count(waiting, words.waiting)} still wait, {why}" if waiting else ""
-        return [f"The crawl {name} is done: {kept}{left}.", "", f"Bring it here: {self.pull}"]
+        failed = f"; {count(self.view.failed, words.waiting)} {words.failed}" if self.view.failed else ""
+        lines = [f"The crawl {name} is done: {kept}{failed}{left}.", "", f"Bring it here: {self.pull}"]
+        return lines if not failed else [*lines, f"Ask again for what failed: {self.retry}, and run this once more"]
 
     def as_json(self) -> dict[str, object]:
         """For machines."""
@@ -186,7 +207,9 @@ class WorkerEnd:
             "name": self.crawl.name,
             "done": self.over,
             WORDS[self.crawl.system].key: self.view.fetched,
+            **({"failed": self.view.failed} if WORDS[self.crawl.system].failed else {}),
             "waiting": self.view.waiting,
+            "others": self.others,
             "parts_acquired": self.figures.acquired,
             "parts_lost": self.figures.lost,
             "asked_again_at_most": self.figures.dropped,
@@ -199,6 +222,8 @@ class WorkerEnd:
             sys.exit(130)
         if not self.over or (self.view.waiting and not self.spent):
             sys.exit(UNFINISHED)
+        if self.view.failed:
+            sys.exit(1)
 
 
 async def _work(
@@ -207,14 +232,18 @@ async def _work(
     """Work, with so many more processes; or be one that was `started` by another."""
     sharing, clock, (screen, status) = system.sharing, FleetClock(), shown
     async with AsyncExitStack() as stack:
-        identity = who_we_are()
-        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, identity))
+        identity = who_we_are(system.digest)
+        fleet = await stack.enter_async_context(open_fleet(sharing.fleet, name, identity, away=AWAY))
+        place = await stack.enter_async_context(open_place(sharing.objects or "", away=AWAY))
+        await try_place(place, AWAY)  # before a crawl is begun, which would have the name
         crawl = await _begin(system, fleet, name, clock)
+        place = replace(place, prefix=place.prefix + prefix_of(crawl))
+        await _check_workers(fleet, crawl, system)
+        _say_what_is_ignored(crawl, sharing, screen.note)
         if system.retry and not started:
             await fleet.beat([], [], "", WorkerPace())  # whoever comes a moment later sees that we work
             alone = await retry_failed(fleet, name, identity.name)
             screen.note("what failed waits again" if alone else "--retry: others work on it, so we join them")
-        place = await stack.enter_async_context(open_place(sharing.objects or "", prefix_of(crawl)))
         stack.callback(slices_in_force.reset, slices_in_force.set(FleetSlices(fleet, clock, crawl.seconds)))
         opened = await system.open(SharedCrawl(fleet, crawl, place), clock, stack)
         worker = FleetWorker(fleet, crawl, clock, clock.boot, opened.opener.open)
@@ -224,10 +253,11 @@ async def _work(
 
         def report(*, running: bool = True) -> R:
             seconds = clock.now() - began
-            return opened.report(worker, this_process(seconds, clock.wall(), running=running, paused=False))
+            said = opened.report(worker, this_process(seconds, clock.wall(), running=running, paused=False))
+            return msgspec.structs.replace(said, troubles=(*fleet_troubles(fleet, worker, clock.boot), *said.troubles))
 
         executor = in_threads(stack.enter_context(ThreadPoolExecutor(1, "status")))
-        options = system.options
+        options = system.options.quieter("error")
         if started:
             options = Options(log_format=options.log_format, log_level=options.log_level)
             stop_when_alone(worker.stop)
@@ -250,16 +280,18 @@ async def _work(
             ran = await run_system(_Together(worker, work, others), shell)
         else:
             ran = await run_system(worker, shell, partial(work, worker))
+        left = await _count_others(fleet, crawl, identity.name)
     where = (*fleet_flags(sharing.fleet), "--objects", redact_url(sharing.objects or ""))
     pull = again("fleet pull", name, *where, "--out", f"{name}-pulled")
+    commands = pull, again("fleet retry", name, *fleet_flags(sharing.fleet)), system.onward
     spent = system.spent(worker.view)
-    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, pull, spent)
+    return WorkerEnd(crawl, ran.stopped, worker.board.over, worker.view, worker.figures, *commands, left, spent)
 
 
 async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: FleetClock) -> FleetCrawl:
     """The crawl of this name, begun if there is none. Raises CommandError if it is another one's."""
     sharing, plan = system.sharing, system.plan
-    objects = redact_url(sharing.objects or "").rpartition("@")[2]
+    objects = place_of(sharing.objects or "")
     found = await fleet.call(fleet.servers[0].find(name))
     if found is None:
         if plan is None:
@@ -283,9 +315,29 @@ async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: F
         other = await fleet.call(server.find(name))
         if other is None or other.id != found.id:
             raise CommandError(f"--fleet: the servers do not have the same crawl {name}; give all of them, in order", 2)
+    await check_order(fleet, name)
     if found.done and (await fleet.view()).waiting:
         await fleet.end(done=False)
     return found
+
+
+async def _check_workers(fleet: FleetStores, crawl: FleetCrawl, system: FleetSystem[R]) -> None:
+    """Raise CommandError if others who work on the crawl do so by another file than ours."""
+    for each in await fleet.call(fleet.servers[0].workers()):
+        theirs = each.release.partition(" ")[2]
+        if theirs != system.digest and each.seen < crawl.seconds:
+            wrong = f"{each.name} works on {crawl.name} by another file: {theirs or 'none'}, not {system.digest}"
+            drain = again("fleet drain", crawl.name, *fleet_flags(system.sharing.fleet))
+            raise CommandError(f"{wrong}. Take its file, or have all others end before: {drain}", code=2)
+
+
+async def _count_others(fleet: FleetStores, crawl: FleetCrawl, worker: str) -> int | None:
+    """How many others work on a crawl; None if no server says."""
+    try:
+        workers = await fleet.call(fleet.servers[0].workers())
+    except (LeasesError, LeasesAwayError):
+        return None
+    return sum(each.name != worker and each.seen < crawl.seconds and not each.draining for each in workers)
 
 
 async def retry_failed(fleet: FleetStores, name: str, worker: str) -> bool:
@@ -314,7 +366,18 @@ def _check_same(system: FleetSystem[R], found: FleetCrawl, objects: str) -> None
     elif found.servers != servers:
         wrong = f"it has {count(found.servers, 'server')}, not {servers}"
     if wrong:
-        raise CommandError(f"the fleet has a crawl {found.name} already, and {wrong}. Choose another --out.", code=2)
+        where = (*fleet_flags(system.sharing.fleet), "--objects", found.objects)
+        forget = again("fleet forget", found.name, *where, "--yes")
+        what = f"the fleet has a crawl {found.name} already, and {wrong}"
+        raise CommandError(f"{what}. Choose another --out, or delete that crawl: {forget}", code=2)
+
+
+def _say_what_is_ignored(crawl: FleetCrawl, sharing: FleetFlags, note: Callable[[str], object]) -> None:
+    """What a crawl was begun with is the same for all who work on it."""
+    if sharing.lease not in (crawl.seconds, ALONE.lease):
+        note(f"--lease {sharing.lease:g} is not heeded: the crawl was begun with {crawl.seconds:g}")
+    if sharing.fleet_parts not in (crawl.parts, ALONE.fleet_parts):
+        note(f"--fleet-parts {sharing.fleet_parts} is not heeded: the crawl was begun with {crawl.parts}")
 
 
 def _brief(worker: FleetWorker) -> str:

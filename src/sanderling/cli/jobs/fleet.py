@@ -9,6 +9,7 @@ import msgspec
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.fleet.flags import FleetClock
 from sanderling.cli.fleet.worker import COPIES, FleetSystem, OpenedSystem, run_worker
+from sanderling.cli.jobs.load import digest_job
 from sanderling.cli.jobs.run import KNOWN, JobCommand, printing_aside
 from sanderling.crawls.fleet_frontier import ledger_format
 from sanderling.crawls.fleet_open import SharedCrawl
@@ -50,6 +51,11 @@ class JobsFleet(FleetSystem[Report[JobFacts]]):
             self._plan = SharedJobPlan.of(job, job.arguments_with(command.given), command.flags.keep)
         except JobError as error:
             raise CommandError(str(error), code=2) from None
+
+    @property
+    def digest(self) -> str:
+        """That of the file: what another makes of a page may be another record."""
+        return f"job {digest_job(self._command.file)}"
 
     @property
     def ledger(self) -> str:

@@ -15,7 +15,8 @@ app.command(
     "first Ctrl-C lets what is in flight come to its end, the second stops at once; neither loses anything, nor does "
     "kill -9.\n\n"
     "Exit code 0 if all was fetched, 1 if some was not, 2 if it was not called as it should be, 3 if URLs "
-    "still wait, since their hosts did not answer or it was drained, 130 after Ctrl-C.",
+    "still wait, since their hosts did not answer or it was drained, 75 if the servers of a fleet are away (run it "
+    "again), 130 after Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling pages crawl https://example.org/ --out example --depth 3",
 )
 app.command(

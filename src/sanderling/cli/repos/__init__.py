@@ -15,7 +15,8 @@ app.command(
     "first Ctrl-C lets what is in flight come to its end, the second stops at once; neither loses anything, nor does "
     "kill -9.\n\n"
     "Exit code 0 if every repo is archived or gone for good, 1 if it failed, 2 if it was not called as it should be, "
-    "3 if some repos are left, which the same command asks for first, 130 after Ctrl-C.",
+    "3 if some repos are left, which the same command asks for first, 75 if the servers of a fleet are away (run it "
+    "again), 130 after Ctrl-C.",
     help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling demo repos",
 )
 app.command(
