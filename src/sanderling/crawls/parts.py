@@ -14,6 +14,7 @@ from sanderling.ids import PARTITIONS, partition_of
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
 
 FILE, FOLDER = "parts.json", "parts"
+PULLED = "pulled.json"  # of a folder that a fleet's crawl was pulled into
 FORMAT = 1
 FEWEST = 8  # parts, so that a crawl that began with two processes can go on with eight
 
@@ -31,6 +32,8 @@ def number_of_parts(path: Path) -> int:
         try:
             found = msgspec.json.decode((path / FILE).read_bytes(), type=PartsFile)
         except (FileNotFoundError, NotADirectoryError):
+            if (path / PULLED).exists():
+                raise FolderError(f"a pull into {path} is under way, or was cut short: pull again") from None
             return 0
         except msgspec.MsgspecError as error:
             raise FolderError(f"{path / FILE} is damaged: {error}. Restore it from a copy.") from None

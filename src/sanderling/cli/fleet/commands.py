@@ -9,7 +9,16 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
-from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, fleet_flags, open_fleet, open_place, prefix_of
+from sanderling.cli.fleet.flags import (
+    WORDS,
+    ObjectStore,
+    Servers,
+    check_place,
+    fleet_flags,
+    open_fleet,
+    open_place,
+    prefix_of,
+)
 from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_pace import FULL
 from sanderling.stores.fleet import FleetCrawl
@@ -145,6 +154,7 @@ def _words(found: dict[str, object]) -> list[str]:
 async def _forget(name: str, urls: tuple[str, ...], objects: str, *, really: bool) -> str:
     async with open_fleet(urls, name) as fleet:
         crawl = await find_crawl(fleet, name)
+        check_place(crawl, objects)
         held = [each for each in await fleet.holders() if each.holder and each.seconds > 0]
         if held:
             who = ", ".join(sorted({each.holder for each in held})[:3])

@@ -152,6 +152,19 @@ def prefix_of(crawl: FleetCrawl) -> str:
     return f"{crawl.name}-{crawl.id}/"
 
 
+def check_place(crawl: FleetCrawl, objects: str) -> None:
+    """Raise CommandError if the rows of a crawl are not there."""
+    if (given := place_of(objects)) != place_of(crawl.objects):
+        raise CommandError(f"--objects: the rows of {crawl.name} are in {crawl.objects}, not in {given}: name that", 2)
+
+
+def place_of(url: str) -> str:
+    """The URL of an object store without what lets somebody in: who comes with other keys means the same place."""
+    scheme, found, rest = url.partition("://")
+    # A secret may have a slash in it, where none belongs: all before the last @ goes.
+    return f"{scheme}{found}{rest.rpartition('@')[2]}".partition("?")[0]
+
+
 def check_name(out: Path) -> str:
     """The name of the crawl that a folder is worked in for. Raises CommandError."""
     name = out.resolve().name

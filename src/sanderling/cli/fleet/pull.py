@@ -10,14 +10,15 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.fleet.commands import CrawlName, find_crawl
-from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, open_fleet, open_place, prefix_of
+from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, check_place, open_fleet, open_place, prefix_of
 from sanderling.clock import SystemClock
 from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_copy import LedgerCopy
 from sanderling.crawls.fleet_frontier import create_ledger
 from sanderling.crawls.fleet_log import ObjectPlace
 from sanderling.crawls.fleet_pull import PulledPart, bring_files, bring_rows
-from sanderling.crawls.parts import FOLDER, make_parts, number_of_parts, part_folder
+from sanderling.crawls.parts import part_folder
+from sanderling.crawls.pulled_folder import begin_pull, end_pull
 from sanderling.jobs import fleet as jobs_fleet
 from sanderling.jobs.files import FRONTIER
 from sanderling.pages import earlier as pages_ledger
@@ -26,11 +27,10 @@ from sanderling.pages.output import PAGES
 from sanderling.repos import fleet as repos_fleet
 from sanderling.repos import fleet_pull as repos_pull
 from sanderling.repos import parts as repos_parts
-from sanderling.stores.durable import FolderError, Lock, check_empty
+from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.objects import ObjectError
 from sanderling.stores.ports import ProgressError
-from sanderling.words import count
 
 
 class PulledSystem(NamedTuple):
@@ -79,26 +79,26 @@ def pull(
 async def _pull(name: str, urls: tuple[str, ...], objects: str, out: Path) -> str:
     async with open_fleet(urls, name) as fleet:
         crawl = await find_crawl(fleet, name)
-        _make_folder(out, crawl.parts)
+        check_place(crawl, objects)
+        try:
+            begin_pull(out, crawl)
+        except FolderError as error:
+            raise CommandError(str(error), code=2) from None
         async with open_place(objects, prefix_of(crawl)) as place:
             new = 0
             for part in range(crawl.parts):
                 new += await _pull_part(fleet, crawl, part, place, part_folder(out, part))
         complete = crawl.done and not (await fleet.view()).waiting
-    for part in range(crawl.parts):
-        SYSTEMS[crawl.system].finish(part_folder(out, part), SystemClock.wall(), complete)
+    _finish(out, crawl, complete)
+    end_pull(out, crawl)
     state = "the whole crawl" if complete else "the crawl as far as it is; pull again for the rest"
     rows = WORDS[crawl.system].rows
     return f"{new:,} bytes of {rows} brought to {out}: {state}.\nProve it: sanderling verify {out}"
 
 
-def _make_folder(out: Path, wanted: int) -> None:
-    parts = number_of_parts(out)
-    if parts not in (0, wanted):
-        raise CommandError(f"{out} has {count(parts, 'part')}, the crawl {wanted}: choose another", code=2)
-    if not parts:
-        check_empty(out, FOLDER)
-        make_parts(out, wanted)
+def _finish(out: Path, crawl: FleetCrawl, complete: bool) -> None:  # noqa: FBT001 - as of each system
+    for part in range(crawl.parts):
+        SYSTEMS[crawl.system].finish(part_folder(out, part), SystemClock.wall(), complete)
 
 
 async def _pull_part(fleet: FleetStores, crawl: FleetCrawl, part: int, place: ObjectPlace, folder: Path) -> int:

@@ -22,6 +22,7 @@ from sanderling.cli.fleet.flags import (
     fleet_flags,
     open_fleet,
     open_place,
+    place_of,
     prefix_of,
     who_we_are,
 )
@@ -255,7 +256,7 @@ async def _work(
 async def _begin(system: FleetSystem[R], fleet: FleetStores, name: str, clock: FleetClock) -> FleetCrawl:
     """The crawl of this name, begun if there is none. Raises CommandError if it is another one's."""
     sharing, plan = system.sharing, system.plan
-    objects = redact_url(sharing.objects or "").rpartition("@")[2]
+    objects = place_of(sharing.objects or "")
     found = await fleet.call(fleet.servers[0].find(name))
     if found is None:
         if plan is None:
