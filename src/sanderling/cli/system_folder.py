@@ -59,7 +59,10 @@ def system_of(folder: Path) -> str:
     for system, files in MARKS.items():
         if any((first / file).is_file() for file in files):
             return system
+    return reported_system(folder) or ("repos" if folder.is_dir() and all_segments(folder) else "")
+
+
+def reported_system(folder: Path) -> str:
+    """The system that has reported from a folder; empty if none has."""
     found = HouseReader(folder.absolute().parent).system(folder.absolute())
-    if found is not None and found.process is not None:
-        return found.system
-    return "repos" if folder.is_dir() and all_segments(folder) else ""
+    return "" if found is None or found.process is None else found.system

@@ -55,7 +55,6 @@ from sanderling.words import count
 R = TypeVar("R", bound=AnyReport)
 
 UNFINISHED = 3  # the exit code if something is left that the same command asks for
-COPIES = "copies"  # the folder of the copies of ledgers, in --out
 KNOWN = (FolderError, LeasesError, LeasesAwayError, ObjectError)
 
 
