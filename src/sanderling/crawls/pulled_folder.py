@@ -29,12 +29,17 @@ class PulledFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     id: str
     files: dict[str, Stamp] = {}
+    complete: bool | None = None  # whether that was all of the crawl; None before the first pull has ended
     format: int = FORMAT
 
 
-def begin_pull(out: Path, crawl: FleetCrawl) -> None:
-    """Have a folder for the crawl, of which nobody takes it for one. Raises FolderError before anything is changed."""
+def begin_pull(out: Path, crawl: FleetCrawl) -> bool | None:
+    """Have a folder for the crawl, of which nobody takes it for one. Raises FolderError before anything is changed.
+
+    If an earlier pull has come to its end, and nothing was changed since: whether it was complete.
+    """
     found = _read(out)
+    whole = found is not None and (out / PARTS).exists()
     with plainly(out):
         if found is None:
             _check_new(out, crawl)
@@ -46,12 +51,13 @@ def begin_pull(out: Path, crawl: FleetCrawl) -> None:
             part_folder(out, part).mkdir(parents=True, exist_ok=True)
         sync_folder(out / FOLDER)
         sync_folder(out)
+    return found.complete if found is not None and whole else None
 
 
-def end_pull(out: Path, crawl: FleetCrawl) -> None:
+def end_pull(out: Path, crawl: FleetCrawl, *, complete: bool) -> None:
     """All of it is there."""
     with plainly(out):
-        said = PulledFile(name=crawl.name, id=crawl.id, files=_stamps(out))
+        said = PulledFile(name=crawl.name, id=crawl.id, files=_stamps(out), complete=complete)
         write_new(out / PULLED, [msgspec.json.encode(said), b"\n"])
         decide_on_parts(out, crawl.parts)
 

@@ -166,7 +166,7 @@ def test_a_pull_that_was_cut_short_is_no_crawl_until_it_is_pulled_again(
     async def main() -> None:
         async with ScriptedServer(site(PAGES)) as server:
             await shared.crawl(server.url("/"), "--max-pages", "2")
-            for wrong in ("_pull_part", "_finish", "end_pull"):
+            for wrong in ("PartPuller", "_finish", "end_pull"):
                 with monkeypatch.context() as patch:
                     patch.setattr(pulling, wrong, cut_short)
                     with pytest.raises(KilledError):
@@ -182,10 +182,47 @@ def test_a_pull_that_was_cut_short_is_no_crawl_until_it_is_pulled_again(
                 assert (await shared.pull()).code == 0
                 await is_whole(shared)
 
-    def cut_short(*_: object) -> None:
+    def cut_short(*_: object, **__: object) -> None:
         raise KilledError
 
     run(main)
+
+
+def test_damage_ends_a_pull_of_many_parts_with_a_message(shared: Shared) -> None:
+    async def main() -> Done:
+        async with ScriptedServer(site(PAGES)) as server:
+            await shared.crawl(server.url("/"))
+        for path in (shared.root / "objects").rglob("rows/*/*/*"):
+            path.write_bytes(b"torn" if path.suffix != ".json" else path.read_bytes())
+        return await shared.pull()
+
+    done = run(main)
+
+    assert done.code == 1
+    assert "is damaged" in done.err
+
+
+def test_parts_that_have_nothing_new_are_left_alone(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each costs some waiting for the disk."""
+    finished, system = list[Path](), pulling.SYSTEMS["pages"]
+
+    def finish(folder: Path, wall: float, complete: bool) -> None:  # noqa: FBT001 - by a table
+        finished.append(folder)
+        system.finish(folder, wall, complete)
+
+    async def main() -> list[int]:
+        async with ScriptedServer(site(PAGES)) as server:
+            await shared.crawl(server.url("/"))
+        counts = []
+        for _ in range(2):
+            assert (await shared.pull()).code == 0
+            counts.append(len(finished))
+        await is_whole(shared)
+        return counts
+
+    monkeypatch.setitem(pulling.SYSTEMS, "pages", system._replace(finish=finish))
+
+    assert run(main) == [8, 8]
 
 
 def test_another_store_is_refused_by_pull_and_forget(shared: Shared) -> None:

@@ -1,8 +1,11 @@
 """`sanderling fleet pull`: a plain folder of a fleet's crawl."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -31,6 +34,8 @@ from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.objects import ObjectError
 from sanderling.stores.ports import ProgressError
+
+AT_ONCE = 8  # parts, of which most wait for the store or the disk
 
 
 class PulledSystem(NamedTuple):
@@ -81,35 +86,69 @@ async def _pull(name: str, urls: tuple[str, ...], objects: str, out: Path) -> st
         crawl = await find_crawl(fleet, name)
         check_place(crawl, objects)
         try:
-            begin_pull(out, crawl)
+            before = begin_pull(out, crawl)
         except FolderError as error:
             raise CommandError(str(error), code=2) from None
         async with open_place(objects, prefix_of(crawl)) as place:
-            new = 0
-            for part in range(crawl.parts):
-                new += await _pull_part(fleet, crawl, part, place, part_folder(out, part))
+            new = await PartPuller(fleet, crawl, place, out, anew=before is None).run()
         complete = crawl.done and not (await fleet.view()).waiting
-    _finish(out, crawl, complete)
-    end_pull(out, crawl)
+    # As of each part on disk: what has nothing new is as the last pull has left it.
+    _finish(out, crawl, [part for part in range(crawl.parts) if part in new or before is not complete], complete)
+    end_pull(out, crawl, complete=complete)
     state = "the whole crawl" if complete else "the crawl as far as it is; pull again for the rest"
     rows = WORDS[crawl.system].rows
-    return f"{new:,} bytes of {rows} brought to {out}: {state}.\nProve it: sanderling verify {out}"
+    return f"{sum(new.values()):,} bytes of {rows} brought to {out}: {state}.\nProve it: sanderling verify {out}"
 
 
-def _finish(out: Path, crawl: FleetCrawl, complete: bool) -> None:  # noqa: FBT001 - as of each system
-    for part in range(crawl.parts):
-        SYSTEMS[crawl.system].finish(part_folder(out, part), SystemClock.wall(), complete)
+@dataclass(frozen=True, slots=True)
+class PartPuller:
+    """Brings the parts of a crawl, some at a time: those that have something new, or `anew` all of them."""
+
+    fleet: FleetStores
+    crawl: FleetCrawl
+    place: ObjectPlace
+    out: Path
+    anew: bool
+    ended: threading.Event = field(default_factory=threading.Event)  # nobody waits for answers any more
+
+    async def run(self) -> dict[int, int]:
+        """How many bytes are new, by part."""
+        found, left = dict[int, int](), iter(range(self.crawl.parts))
+
+        async def pull_some(threads: Executor) -> None:
+            for part in left:
+                if (size := await self._pull(part, threads)) is not None:
+                    found[part] = size
+
+        with ThreadPoolExecutor(AT_ONCE, "pull") as threads:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(AT_ONCE):
+                        group.create_task(pull_some(threads))
+            except BaseExceptionGroup as failed:
+                raise failed.exceptions[0] from None
+            finally:
+                self.ended.set()
+        return found
+
+    async def _pull(self, part: int, threads: Executor) -> int | None:
+        system, server, folder = SYSTEMS[self.crawl.system], self.fleet.server_of(part), part_folder(self.out, part)
+        copy = LedgerCopy(
+            folder / system.ledger,
+            server,
+            part,
+            self.place,
+            lambda path: system.create(path, self.crawl),
+            lambda ask: self.fleet.call.wait_for(ask(), self.ended.is_set),
+        )
+        await asyncio.get_running_loop().run_in_executor(threads, copy.bring_up)
+        if not (self.anew or copy.begun or copy.replayed):
+            return None
+        return await self.fleet.call(system.bring(PulledPart(folder, part, server, self.place)))
 
 
-async def _pull_part(fleet: FleetStores, crawl: FleetCrawl, part: int, place: ObjectPlace, folder: Path) -> int:
-    system, server = SYSTEMS[crawl.system], fleet.server_of(part)
-    copy = LedgerCopy(
-        folder / system.ledger,
-        server,
-        part,
-        place,
-        lambda path: system.create(path, crawl),
-        lambda ask: fleet.call.wait_for(ask()),
-    )
-    await asyncio.to_thread(copy.bring_up)
-    return await fleet.call(system.bring(PulledPart(folder, part, server, place)))
+def _finish(out: Path, crawl: FleetCrawl, parts: Sequence[int], complete: bool) -> None:  # noqa: FBT001 - as of each
+    """Several at a time: each waits for the disk."""
+    finish, wall = SYSTEMS[crawl.system].finish, SystemClock.wall()
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        list(threads.map(lambda part: finish(part_folder(out, part), wall, complete), parts))
