@@ -21,6 +21,7 @@ from sanderling.cli.home import configured
 from sanderling.cli.progress_line import ProgressLine
 from sanderling.cli.repos.progress import ArchiveFolder, is_begun, open_joined
 from sanderling.cli.system_folder import find_folder, system_of
+from sanderling.crawls.parts import is_of_worker
 from sanderling.jobs import forget as jobs_forget
 from sanderling.pages import forget as pages_forget
 from sanderling.records.known_exports import KnownExport, known_exports, remake
@@ -85,6 +86,7 @@ def forget(
 ) -> None:
     """Forget what is named."""
     folder = find_folder(folder)
+    _check_not_of_worker(folder)
     rows = rows if rows.database else EventsDatabase(database=_configured_database())
     system = system_of(folder) or ("events" if rows.database else "")
     if system == "events":
@@ -120,6 +122,16 @@ def forget(
         return
     for line in _words(removed, unreached, counts, dry_run=dry_run):
         print(printable(line))
+
+
+def _check_not_of_worker(folder: Path) -> None:
+    """Raise CommandError for the folder of a worker of a fleet: what is to be forgotten is not there."""
+    if is_of_worker(folder):
+        name = folder.resolve().name
+        pull = f"sanderling fleet pull {name} --fleet … --objects … --out {name}-pulled"
+        why = "it is the folder of a worker of a fleet, and has copies only"
+        do = f"Drain the workers, bring the crawl here ({pull}), forget there, and delete that of the fleet"
+        raise CommandError(printable(f"nothing can be forgotten in {folder}: {why}. {do}: sanderling fleet forget"), 2)
 
 
 def _configured_database() -> str | None:

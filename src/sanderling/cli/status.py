@@ -17,8 +17,9 @@ from sanderling.cli.loop import run
 from sanderling.cli.on_disk import ON_DISK, OnDisk
 from sanderling.cli.report_words import line, report_lines, state
 from sanderling.cli.screen import ascii_of
-from sanderling.cli.system_folder import find_folder, system_of
+from sanderling.cli.system_folder import find_folder, reported_system, system_of
 from sanderling.clock import Clock, SystemClock
+from sanderling.crawls.parts import is_of_worker
 from sanderling.observe import logs
 from sanderling.observe.report import AnyReport
 from sanderling.web.house import Found, HouseReader
@@ -50,8 +51,7 @@ def status(
 ) -> None:
     """Say how every system of the home stands, or the system of a folder."""
     found = None if folder is None else find_folder(folder)
-    system = "" if found is None else system_of(found)
-    if found is not None and system:
+    if found is not None and (system := reported_system(found) if is_of_worker(found) else system_of(found)):
         show_system(system, found, as_json=json)
         return
     home = home_of(configured()) if found is None else found
@@ -69,7 +69,8 @@ def status(
 
 def show_system(system: str, folder: Path, *, as_json: bool) -> None:
     """Print how one system stands, in each of its processes. Raises CommandError."""
-    kept = ON_DISK[system](folder) if system in ON_DISK else None
+    shared = is_of_worker(folder)
+    kept = ON_DISK[system](folder) if system in ON_DISK and not shared else None
     here, wall = folder.absolute(), SystemClock().wall()
     found = list(HouseReader(here.parent).processes(here))
     if kept is None and not found:
@@ -77,8 +78,12 @@ def show_system(system: str, folder: Path, *, as_json: bool) -> None:
     if as_json:
         print(jsonlib.dumps(document(found, kept, wall)))
         return
-    for text in words(f"{WHAT.get(system, 'The crawl')} in {folder}", found, kept, wall):
+    what = "The worker of a fleet" if shared else WHAT.get(system, "The crawl")
+    for text in words(f"{what} in {folder}", found, kept, wall):
         print(printable(text))
+    if shared:
+        print()
+        print(printable(f"The whole crawl: sanderling fleet status {here.resolve().name} --fleet …"))
 
 
 def document(found: Sequence[Found], kept: OnDisk | None, wall: float) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class LedgerCopy:
         self.size = 0  # bytes of the last snapshot
         self._snapshot = ""  # its name
         self.replayed = 0  # commits that were taken from the log
+        self.begun = False  # whether it had to be made anew
 
     def bring_up(self) -> PartState:
         """Make the copy what the server knows; where the part stands. Raises FolderError, and what `ask` raises.
@@ -95,6 +96,7 @@ class LedgerCopy:
 
     def _begin(self, state: PartState) -> None:
         """Make the copy anew, as the snapshot has it."""
+        self.begun = True
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for old in self.path.parent.glob(f"{self.path.name}*"):
             old.unlink()

@@ -14,6 +14,8 @@ from sanderling.ids import PARTITIONS, partition_of
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
 
 FILE, FOLDER = "parts.json", "parts"
+PULLED = "pulled.json"  # of a folder that a fleet's crawl was pulled into
+COPIES = "copies"  # of ledgers, in the folder of a worker of a fleet
 FORMAT = 1
 FEWEST = 8  # parts, so that a crawl that began with two processes can go on with eight
 
@@ -26,11 +28,21 @@ class PartsFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def number_of_parts(path: Path) -> int:
-    """How many parts the crawl in a folder has; 0 if it is not in parts. Raises FolderError."""
+    """How many parts the crawl in a folder has; 0 if it is not in parts. Raises FolderError.
+
+    Also of what looks like a crawl and is none: the folder of a worker, and of a pull that has not come to its end.
+    """
     with plainly(path):
         try:
             found = msgspec.json.decode((path / FILE).read_bytes(), type=PartsFile)
         except (FileNotFoundError, NotADirectoryError):
+            if (path / PULLED).exists():
+                raise FolderError(f"a pull into {path} is under way, or was cut short: pull again") from None
+            if is_of_worker(path):
+                name = path.resolve().name
+                bring = f"sanderling fleet pull {name} --fleet … --objects … --out {name}-pulled"
+                what = "is the folder of a worker of a fleet, and has copies only"
+                raise FolderError(f"{path} {what}. Bring the crawl here: {bring}") from None
             return 0
         except msgspec.MsgspecError as error:
             raise FolderError(f"{path / FILE} is damaged: {error}. Restore it from a copy.") from None
@@ -39,6 +51,11 @@ def number_of_parts(path: Path) -> int:
     if not 1 <= found.parts <= PARTITIONS:
         raise FolderError(f"{path / FILE} is damaged: {found.parts} parts, expected 1 to {PARTITIONS}.")
     return found.parts
+
+
+def is_of_worker(path: Path) -> bool:
+    """Whether a folder is that of a worker of a fleet, whose crawl is elsewhere."""
+    return next(path.glob(f"{COPIES}/[0-9][0-9][0-9][0-9]"), None) is not None
 
 
 def enough_parts(processes: int) -> int:

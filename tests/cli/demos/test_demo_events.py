@@ -79,7 +79,7 @@ def test_the_report_tells_all_of_the_day(ran: DemoRun) -> None:
     # The throttling is from nine to twelve, the crisis from three to eight in the afternoon. A busy machine is late.
 
     def errors(hours: range) -> float:
-        return sum(found["hours"][hour]["errors"] for hour in hours) / len(hours)
+        return float(sum(found["hours"][hour]["errors"] for hour in hours)) / len(hours)
 
     assert errors(range(9, 14)) > 1.5 * errors(range(9))
 

@@ -14,6 +14,7 @@ from sanderling.cli.fleet.flags import (
     ObjectStore,
     Servers,
     check_order,
+    check_place,
     fleet_flags,
     open_fleet,
     open_place,
@@ -158,6 +159,7 @@ def _words(found: dict[str, object]) -> list[str]:
 async def _forget(name: str, urls: tuple[str, ...], objects: str, *, really: bool) -> str:
     async with open_fleet(urls, name) as fleet:
         crawl = await find_crawl(fleet, name)
+        check_place(crawl, objects)
         held = [each for each in await fleet.holders() if each.holder and each.seconds > 0]
         if held:
             who = ", ".join(sorted({each.holder for each in held})[:3])

@@ -182,6 +182,12 @@ def prefix_of(crawl: FleetCrawl) -> str:
     return f"{crawl.name}-{crawl.id}/"
 
 
+def check_place(crawl: FleetCrawl, objects: str) -> None:
+    """Raise CommandError if the rows of a crawl are not there."""
+    if (given := place_of(objects)) != place_of(crawl.objects):
+        raise CommandError(f"--objects: the rows of {crawl.name} are in {crawl.objects}, not in {given}: name that", 2)
+
+
 def place_of(url: str) -> str:
     """The URL of an object store without what lets somebody in: who comes with other keys means the same place."""
     scheme, found, rest = url.partition("://")

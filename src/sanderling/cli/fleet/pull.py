@@ -1,8 +1,11 @@
 """`sanderling fleet pull`: a plain folder of a fleet's crawl."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,14 +13,15 @@ from cyclopts import Parameter
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.fleet.commands import CrawlName, find_crawl
-from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, open_fleet, open_place, prefix_of
+from sanderling.cli.fleet.flags import WORDS, ObjectStore, Servers, check_place, open_fleet, open_place, prefix_of
 from sanderling.clock import SystemClock
 from sanderling.crawls.fleet import FleetStores
 from sanderling.crawls.fleet_copy import LedgerCopy
 from sanderling.crawls.fleet_frontier import create_ledger
 from sanderling.crawls.fleet_log import ObjectPlace
 from sanderling.crawls.fleet_pull import PulledPart, bring_files, bring_rows
-from sanderling.crawls.parts import FOLDER, make_parts, number_of_parts, part_folder
+from sanderling.crawls.parts import part_folder
+from sanderling.crawls.pulled_folder import begin_pull, end_pull
 from sanderling.jobs import fleet as jobs_fleet
 from sanderling.jobs.files import FRONTIER
 from sanderling.pages import earlier as pages_ledger
@@ -26,11 +30,12 @@ from sanderling.pages.output import PAGES
 from sanderling.repos import fleet as repos_fleet
 from sanderling.repos import fleet_pull as repos_pull
 from sanderling.repos import parts as repos_parts
-from sanderling.stores.durable import FolderError, Lock, check_empty
+from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.fleet import FleetCrawl
 from sanderling.stores.objects import ObjectError
 from sanderling.stores.ports import ProgressError
-from sanderling.words import count
+
+AT_ONCE = 8  # parts, of which most wait for the store or the disk
 
 
 class PulledSystem(NamedTuple):
@@ -79,37 +84,71 @@ def pull(
 async def _pull(name: str, urls: tuple[str, ...], objects: str, out: Path) -> str:
     async with open_fleet(urls, name) as fleet:
         crawl = await find_crawl(fleet, name)
-        _make_folder(out, crawl.parts)
+        check_place(crawl, objects)
+        try:
+            before = begin_pull(out, crawl)
+        except FolderError as error:
+            raise CommandError(str(error), code=2) from None
         async with open_place(objects, prefix_of(crawl)) as place:
-            new = 0
-            for part in range(crawl.parts):
-                new += await _pull_part(fleet, crawl, part, place, part_folder(out, part))
+            new = await PartPuller(fleet, crawl, place, out, anew=before is None).run()
         complete = crawl.done and not (await fleet.view()).waiting
-    for part in range(crawl.parts):
-        SYSTEMS[crawl.system].finish(part_folder(out, part), SystemClock.wall(), complete)
+    # As of each part on disk: what has nothing new is as the last pull has left it.
+    _finish(out, crawl, [part for part in range(crawl.parts) if part in new or before is not complete], complete)
+    end_pull(out, crawl, complete=complete)
     state = "the whole crawl" if complete else "the crawl as far as it is; pull again for the rest"
     rows = WORDS[crawl.system].rows
-    return f"{new:,} bytes of {rows} brought to {out}: {state}.\nProve it: sanderling verify {out}"
+    return f"{sum(new.values()):,} bytes of {rows} brought to {out}: {state}.\nProve it: sanderling verify {out}"
 
 
-def _make_folder(out: Path, wanted: int) -> None:
-    parts = number_of_parts(out)
-    if parts not in (0, wanted):
-        raise CommandError(f"{out} has {count(parts, 'part')}, the crawl {wanted}: choose another", code=2)
-    if not parts:
-        check_empty(out, FOLDER)
-        make_parts(out, wanted)
+@dataclass(frozen=True, slots=True)
+class PartPuller:
+    """Brings the parts of a crawl, some at a time: those that have something new, or `anew` all of them."""
+
+    fleet: FleetStores
+    crawl: FleetCrawl
+    place: ObjectPlace
+    out: Path
+    anew: bool
+    ended: threading.Event = field(default_factory=threading.Event)  # nobody waits for answers any more
+
+    async def run(self) -> dict[int, int]:
+        """How many bytes are new, by part."""
+        found, left = dict[int, int](), iter(range(self.crawl.parts))
+
+        async def pull_some(threads: Executor) -> None:
+            for part in left:
+                if (size := await self._pull(part, threads)) is not None:
+                    found[part] = size
+
+        with ThreadPoolExecutor(AT_ONCE, "pull") as threads:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(AT_ONCE):
+                        group.create_task(pull_some(threads))
+            except BaseExceptionGroup as failed:
+                raise failed.exceptions[0] from None
+            finally:
+                self.ended.set()
+        return found
+
+    async def _pull(self, part: int, threads: Executor) -> int | None:
+        system, server, folder = SYSTEMS[self.crawl.system], self.fleet.server_of(part), part_folder(self.out, part)
+        copy = LedgerCopy(
+            folder / system.ledger,
+            server,
+            part,
+            self.place,
+            lambda path: system.create(path, self.crawl),
+            lambda ask: self.fleet.call.wait_for(ask(), self.ended.is_set),
+        )
+        await asyncio.get_running_loop().run_in_executor(threads, copy.bring_up)
+        if not (self.anew or copy.begun or copy.replayed):
+            return None
+        return await self.fleet.call(system.bring(PulledPart(folder, part, server, self.place)))
 
 
-async def _pull_part(fleet: FleetStores, crawl: FleetCrawl, part: int, place: ObjectPlace, folder: Path) -> int:
-    system, server = SYSTEMS[crawl.system], fleet.server_of(part)
-    copy = LedgerCopy(
-        folder / system.ledger,
-        server,
-        part,
-        place,
-        lambda path: system.create(path, crawl),
-        lambda ask: fleet.call.wait_for(ask()),
-    )
-    await asyncio.to_thread(copy.bring_up)
-    return await fleet.call(system.bring(PulledPart(folder, part, server, place)))
+def _finish(out: Path, crawl: FleetCrawl, parts: Sequence[int], complete: bool) -> None:  # noqa: FBT001 - as of each
+    """Several at a time: each waits for the disk."""
+    finish, wall = SYSTEMS[crawl.system].finish, SystemClock.wall()
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        list(threads.map(lambda part: finish(part_folder(out, part), wall, complete), parts))

@@ -60,7 +60,6 @@ R = TypeVar("R", bound=AnyReport)
 
 UNFINISHED = 3  # the exit code if something is left that the same command asks for
 AWAY = 75  # the exit code if a server is away at the start; EX_TEMPFAIL: run it again
-COPIES = "copies"  # the folder of the copies of ledgers, in --out
 KNOWN = (FolderError, LeasesError, LeasesAwayError, ObjectError)
 
 

@@ -8,12 +8,13 @@ import msgspec
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.fleet.flags import FleetClock
-from sanderling.cli.fleet.worker import COPIES, FleetSystem, OpenedSystem, run_worker
+from sanderling.cli.fleet.worker import FleetSystem, OpenedSystem, run_worker
 from sanderling.cli.jobs.load import digest_job
 from sanderling.cli.jobs.run import KNOWN, JobCommand, printing_aside
 from sanderling.crawls.fleet_frontier import ledger_format
 from sanderling.crawls.fleet_open import SharedCrawl
 from sanderling.crawls.fleet_worker import FleetWorker
+from sanderling.crawls.parts import COPIES
 from sanderling.fetch.transport import share_memory
 from sanderling.jobs.fleet import JobPartOpener, SharedJobPlan
 from sanderling.jobs.job import JobError

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from sanderling.cli.fleet.flags import FleetClock
-from sanderling.cli.fleet.worker import COPIES, FleetSystem, OpenedSystem, run_worker
+from sanderling.cli.fleet.worker import FleetSystem, OpenedSystem, run_worker
 from sanderling.cli.pages.crawl import PagesFlags
 from sanderling.crawls.fleet_frontier import ledger_format
 from sanderling.crawls.fleet_open import SharedCrawl
 from sanderling.crawls.fleet_worker import FleetWorker
+from sanderling.crawls.parts import COPIES
 from sanderling.crawls.session import LoginError
 from sanderling.engine.handover import HandOverError
 from sanderling.fetch.render import RenderError

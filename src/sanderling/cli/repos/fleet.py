@@ -10,7 +10,7 @@ import msgspec
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.fleet.flags import FleetClock
-from sanderling.cli.fleet.worker import COPIES, FleetSystem, OpenedSystem, run_worker
+from sanderling.cli.fleet.worker import FleetSystem, OpenedSystem, run_worker
 from sanderling.cli.processes import how_many
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.repos.crawl import KNOWN, SHOWN, read_earlier, size_of_segments
@@ -20,6 +20,7 @@ from sanderling.cli.repos.parts import LOOK, RepoFlags, set_slots
 from sanderling.cli.watching import repeat, run_beside
 from sanderling.crawls.fleet_open import SharedCrawl
 from sanderling.crawls.fleet_worker import FleetWorker
+from sanderling.crawls.parts import COPIES
 from sanderling.executor import in_threads
 from sanderling.fetch.transport import share_memory
 from sanderling.limit.memory import Memory
