@@ -5,7 +5,7 @@ from cyclopts import App
 
 from sanderling.cli.config.settings import known
 
-COMMANDS, FLAGS, SETTINGS = 51, 342, 207
+COMMANDS, FLAGS, SETTINGS = 52, 344, 207
 
 # The names that every command has for these; another spelling would be another thing to learn.
 ONE_NAME = {

@@ -14,7 +14,8 @@ from postgres_polling_place import at, connected, fresh_schema
 from sanderling.stores import inbox_floors
 from sanderling.stores.fleet import WorkerIdentity
 from sanderling.stores.leases import LeaseLostError, LeasesError
-from sanderling.stores.postgres_fleet import OF_CRAWL, RECEIVE, PostgresFleet
+from sanderling.stores.postgres_fleet import RECEIVE, PostgresFleet
+from sanderling.stores.postgres_fleet_tables import OF_CRAWL
 
 BACKENDS = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1"
 

@@ -66,25 +66,28 @@ def until_there(
 
     Who waits is told of, and what is asked.
     """
+    try:
+        return _ask_again(fleet, held, ask, of)
+    finally:
+        fleet.waits.pop(held.lease.part, None)
+
+
+def _ask_again(fleet: FleetStores, held: HeldLease, ask: Callable[[], Coroutine[Any, Any, T]], of: str) -> T:
     part, since = held.lease.part, held.boot()
 
     def gives_up() -> bool:
         fleet.waits.setdefault(part, (since, f"{of} does not answer"))
         return held.hurried or held.lost.is_set()
 
-    try:
-        while True:
-            if held.lost.is_set():
-                raise LeaseLostError(f"part {part} is not ours any more (epoch {held.lease.epoch})")
-            try:
-                return fleet.call.wait_for(ask(), gives_up)
-            except (LeasesAwayError, ObjectError) as error:
-                if held.hurried or (isinstance(error, ObjectError) and not error.unavailable):
-                    raise
-                fleet.waits[part] = since, f"{of} is away: {error}"
-                fleet.call.rest(held.lost, AGAIN)
-    finally:
-        fleet.waits.pop(part, None)
+    while not held.lost.is_set():
+        try:
+            return fleet.call.wait_for(ask(), gives_up)
+        except (LeasesAwayError, ObjectError) as error:
+            if held.hurried or (isinstance(error, ObjectError) and not error.unavailable):
+                raise
+            fleet.waits[part] = since, f"{of} is away: {error}"
+            fleet.call.rest(held.lost, AGAIN)
+    raise LeaseLostError(f"part {part} is not ours any more (epoch {held.lease.epoch})")
 
 
 def captures_of(rows: str) -> str:

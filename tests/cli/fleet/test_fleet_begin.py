@@ -10,7 +10,7 @@ import pytest
 from command_line import Done, finish, here, page, run, start
 from part_processes import asked, until
 from part_processes import site as parts_site
-from scripted_server import ScriptedServer, answer
+from scripted_server import ScriptedServer, Step, answer
 from services.postgres import fresh_database
 from services.s3 import S3
 
@@ -18,7 +18,11 @@ from sanderling.cli.fleet.flags import place_of
 from sanderling.cli.fleet.worker import AWAY
 
 NOWHERE = "http://127.0.0.1:9/"
-SITE = {"/": [page("/1")] * 9, "/1": [page("/")] * 9, "/robots.txt": [answer(404)] * 9}
+SITE: dict[str, list[bytes | list[Step]]] = {
+    "/": [page("/1")] * 9,
+    "/1": [page("/")] * 9,
+    "/robots.txt": [answer(404)] * 9,
+}
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -122,9 +122,7 @@ class PartPuller:
 
         with ThreadPoolExecutor(AT_ONCE, "pull") as threads:
             try:
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(AT_ONCE):
-                        group.create_task(pull_some(threads))
+                await _all_at_once(pull_some(threads) for _ in range(AT_ONCE))
             except BaseExceptionGroup as failed:
                 raise failed.exceptions[0] from None
             finally:
@@ -145,6 +143,12 @@ class PartPuller:
         if not (self.anew or copy.begun or copy.replayed):
             return None
         return await self.fleet.call(system.bring(PulledPart(folder, part, server, self.place)))
+
+
+async def _all_at_once(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for each in works:
+            group.create_task(each)
 
 
 def _finish(out: Path, crawl: FleetCrawl, parts: Sequence[int], complete: bool) -> None:  # noqa: FBT001 - as of each
