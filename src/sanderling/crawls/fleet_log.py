@@ -72,17 +72,19 @@ def until_there(
         fleet.waits.setdefault(part, (since, f"{of} does not answer"))
         return held.hurried or held.lost.is_set()
 
+    def failed(error: LeasesAwayError | ObjectError) -> None:
+        if held.hurried or (isinstance(error, ObjectError) and not error.unavailable):
+            raise error
+        fleet.waits[part] = since, f"{of} is away: {error}"
+        fleet.call.rest(held.lost, AGAIN)
+
     try:
-        while True:
-            if held.lost.is_set():
-                raise LeaseLostError(f"part {part} is not ours any more (epoch {held.lease.epoch})")
+        while not held.lost.is_set():
             try:
                 return fleet.call.wait_for(ask(), gives_up)
             except (LeasesAwayError, ObjectError) as error:
-                if held.hurried or (isinstance(error, ObjectError) and not error.unavailable):
-                    raise
-                fleet.waits[part] = since, f"{of} is away: {error}"
-                fleet.call.rest(held.lost, AGAIN)
+                failed(error)
+        raise LeaseLostError(f"part {part} is not ours any more (epoch {held.lease.epoch})")
     finally:
         fleet.waits.pop(part, None)
 
