@@ -210,7 +210,7 @@ async def test_a_database_that_is_not_there_is_said(postgres: str) -> None:
     ],
 )
 def test_what_is_no_url_of_a_postgresql_is_refused_and_not_quoted(url: str) -> None:
-    with pytest.raises(InstancesError, match="the URL of the PostgreSQL is none; expected") as told:
+    with pytest.raises(InstancesError, match="the address of the PostgreSQL is no URL; expected") as told:
         asyncio.run(open_instances(url))
 
     assert not re.search("hunt|123|er2", str(told.value))

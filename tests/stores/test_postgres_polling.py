@@ -363,7 +363,7 @@ async def test_to_set_what_is_set_already_is_no_edit(shared_place: Place) -> Non
 )
 @in_loop
 async def test_what_is_no_url_of_a_postgresql_is_refused_and_not_quoted(url: str) -> None:
-    with pytest.raises(PollingStoreError, match="the URL of the PostgreSQL is none; expected") as error:
+    with pytest.raises(PollingStoreError, match="the address of the PostgreSQL is no URL; expected") as error:
         await open_postgres_polling(url, SCHEMA, "race")
 
     assert not error.value.transient

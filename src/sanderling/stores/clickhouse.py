@@ -166,7 +166,7 @@ def _server(url: str, environment: Mapping[str, str]) -> _Server:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ClickhouseError(f"the URL of the ClickHouse is none; {EXPECTED}, special characters as %2F") from None
+        raise ClickhouseError(f"that of the ClickHouse is no URL; {EXPECTED}, special characters as %2F") from None
     if parts.scheme not in SERVERS or not parts.hostname:
         raise ClickhouseError(f"{parts.scheme or 'no scheme'!r} is no ClickHouse with a host; {EXPECTED}")
     if parts.query or parts.fragment or "/" in parts.path[1:]:

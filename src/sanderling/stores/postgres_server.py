@@ -30,7 +30,7 @@ AMISS = ("28", "3D", "3F", "42")
 AWAY, LOST = ("08", "25", "53", "57"), "08003"
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 RELATIONS = "SELECT relname FROM pg_class JOIN pg_namespace AS its ON relnamespace = its.oid WHERE nspname = $1"
-NONE = "the URL of the PostgreSQL is none"
+NONE = "the address of the PostgreSQL is no URL"
 
 
 @dataclass(frozen=True, slots=True)

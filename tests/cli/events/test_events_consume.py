@@ -62,7 +62,10 @@ def test_drained_it_ends_by_itself_and_prints_one_document(tmp_path: Path) -> No
 
 USAGE = [
     (("--database", "mysql://localhost/x"), "--database: 'mysql' is no kind of database; expected sqlite:PATH or"),
-    (("--database", "postgresql://u:sesame@h:99999/x"), "--database: the URL of the PostgreSQL is none; expected"),
+    (
+        ("--database", "postgresql://u:sesame@h:99999/x"),
+        "--database: the address of the PostgreSQL is no URL",
+    ),
     (("--queue", "redis://localhost"), "--queue: 'redis' is no queue with a place; expected sqlite:FOLDER or amqp:"),
     (("--queue", "amqp://user:sesame@"), "--queue: the URL of the RabbitMQ names no host; expected"),
     (("--objects", "ftp://localhost"), "--objects: 'that' is no object store with a place; expected file:FOLDER"),

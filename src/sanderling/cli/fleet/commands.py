@@ -136,14 +136,16 @@ async def _status(name: str, urls: tuple[str, ...]) -> dict[str, object]:
 
 
 def _words(found: dict[str, object]) -> list[str]:
-    parts, busy = found["parts"], found["busy"]
+    parts, busy, waiting = found["parts"], found["busy"], found["waiting"]
     state = "done" if found["done"] else f"{busy} of {parts} parts have work"
     words = WORDS[str(found["system"])]
-    waiting = f"{found['waiting']:,} {words.waiting}s wait"
+    kept, workers = found[words.key], found["workers"]
+    assert isinstance(kept, int)  # noqa: S101 - for the type checker
+    assert isinstance(waiting, int)  # noqa: S101 - likewise
+    assert isinstance(workers, list)  # noqa: S101 - likewise
     failed = f", {found['failed']:,} {words.failed}" if found.get("failed") else ""
-    lines = [f"{found['name']}: {found[words.key]:,} {words.key}{failed}, {waiting}; {state}"]
-    workers = found["workers"]
-    assert isinstance(workers, list)  # noqa: S101 - for the type checker
+    left = f"{count(waiting, words.waiting)} {'waits' if waiting == 1 else 'wait'}"
+    lines = [f"{found['name']}: {count(kept, words.kept)}{failed}, {left}; {state}"]
     if not workers:
         return [*lines, "nobody works on it"]
     wide = max(8, *(len(each["release"]) for each in workers))

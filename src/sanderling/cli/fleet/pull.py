@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -112,22 +112,22 @@ class PartPuller:
     ended: threading.Event = field(default_factory=threading.Event)  # nobody waits for answers any more
 
     async def run(self) -> dict[int, int]:
-        """How many bytes are new, by part."""
+        """How many bytes are new, by part. Its threads have ended when it returns, however it does."""
         found, left = dict[int, int](), iter(range(self.crawl.parts))
-
-        async def pull_some(threads: Executor) -> None:
-            for part in left:
-                if (size := await self._pull(part, threads)) is not None:
-                    found[part] = size
-
         with ThreadPoolExecutor(AT_ONCE, "pull") as threads:
             try:
-                await _all_at_once(pull_some(threads) for _ in range(AT_ONCE))
+                async with asyncio.TaskGroup() as group:
+                    _ = [group.create_task(self._pull_some(left, found, threads)) for _ in range(AT_ONCE)]
             except BaseExceptionGroup as failed:
                 raise failed.exceptions[0] from None
             finally:
                 self.ended.set()
         return found
+
+    async def _pull_some(self, left: Iterator[int], found: dict[int, int], threads: Executor) -> None:
+        for part in left:
+            if (size := await self._pull(part, threads)) is not None:
+                found[part] = size
 
     async def _pull(self, part: int, threads: Executor) -> int | None:
         system, server, folder = SYSTEMS[self.crawl.system], self.fleet.server_of(part), part_folder(self.out, part)
@@ -143,12 +143,6 @@ class PartPuller:
         if not (self.anew or copy.begun or copy.replayed):
             return None
         return await self.fleet.call(system.bring(PulledPart(folder, part, server, self.place)))
-
-
-async def _all_at_once(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for each in works:
-            group.create_task(each)
 
 
 def _finish(out: Path, crawl: FleetCrawl, parts: Sequence[int], complete: bool) -> None:  # noqa: FBT001 - as of each
