@@ -41,7 +41,8 @@ app.command(
     name="pull",
     help="Make a plain folder of a crawl, in parts, as far as it is now: to verify, to export, to read.\n\n"
     "Run it again for what is new.\n\n"
-    "Exit code 0; 1 if something is missing or damaged, 2 if there is no such crawl.",
+    "Exit code 0; 1 if something is missing or damaged, 2 if there is no such crawl, or the folder is of another "
+    "or was changed.",
     help_epilogue="Example:\n\n    sanderling fleet pull example --fleet postgresql://db.example.org/crawls "
     "--objects s3://crawls --out example",
 )
