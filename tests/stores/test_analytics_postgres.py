@@ -365,8 +365,8 @@ FOUND_BY: list[tuple[Question, str]] = [
     (next_to_replay(SOME, 9), "Index Only Scan using idx_processed_events_replayable"),
     (counted_events(SOME)[0], " idx_processed_events_replayable"),
     (counted_events(SOME)[1], " idx_processed_events_without_message"),
-    (Question(old_events(POSTGRES)[0], (9.0, 9)), "Index Scan using idx_processed_events_without_message"),
-    (Question(old_events(POSTGRES)[1], (9.0, 9)), "Index Scan using idx_processed_events_replayable"),
+    (Question(old_events(POSTGRES)[0], (9.0, 9)), " idx_processed_events_without_message"),
+    (Question(old_events(POSTGRES)[1], (9.0, 9)), " idx_processed_events_replayable"),
     (Question(OF_EVENT, ("j", "e")), "Index Scan using idx_post_analytics_job_id"),
     (Question(OLD_ERRORS, ("e",)), "Index Scan using uq_crawl_errors_item"),
 ]

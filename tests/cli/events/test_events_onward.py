@@ -113,7 +113,7 @@ def test_of_a_crawl_that_machines_share_every_page_is_there_once(tmp_path: Path,
             first.kill()
             await first.communicate()
             done = await finish(second)
-            assert done.code == 0, done
+            assert done.code == 1, done  # two broken links on each host
             assert f"Handed on to events, as {JOB}: " in done.out
             brought = await here("fleet", "pull", name, *shared, "--out", str(pulled))
             assert brought.code == 0, brought
