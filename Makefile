@@ -57,8 +57,9 @@ mutants: $(READY) ## break what writes by NUMBER=60 small faults, drawn by SEED=
 wheel: $(READY) ## install the wheel on every Python there is, without a compiler, and with each extra alone
 	SANDERLING_WHEEL=1 $(BIN)/python -m pytest -n 2 tests/deploy/test_packaging.py tests/deploy/test_wheel_matrix.py
 
-soak: $(READY) ## kill crawls and consumers twenty times, ten minutes for each store; then break a fleet in every way, three hours
+soak: $(READY) ## kill crawls and consumers twenty times, ten minutes for each store; then break parts and fleets in every way, three hours
 	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py tests/cli/events/test_events_kills.py
+	SANDERLING_SOAK=1 $(BIN)/python -m pytest -n 2 $$(grep -rl 'import seeds' tests)
 	SANDERLING_SOAK=1 $(BIN)/python -m pytest tests/fleet
 
 lint: $(READY) lint-c ## ruff and mypy, and lint-c

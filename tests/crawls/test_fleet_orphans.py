@@ -12,6 +12,7 @@ from fake_objects import MemoryObjects
 from fleet_faults import Faults, three
 from fleet_world import LEASE, PARTS, FleetWorld, Machine
 from frontier_urls import fresh
+from plays import seeds
 
 from sanderling.crawls import fleet_copy
 from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
@@ -107,7 +108,7 @@ def lose_rows(machine: Machine) -> None:
         server.commit = lose  # type: ignore[assignment,method-assign]
 
 
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_whoever_is_killed_nothing_that_counts_is_deleted_and_no_orphan_is_left(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from fleet_world import HOSTS, FleetWorld
 from frontier_urls import fresh
 from hypothesis import given
 from hypothesis import strategies as st
+from plays import seeds
 from small_web import Web
 
 from sanderling.crawls.fleet_cookies import FleetCookies
@@ -43,7 +44,7 @@ class SessionWorld(FleetWorld):
         return Visited(super().make_web())  # type: ignore[arg-type]  # it is one
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_a_host_sees_one_session_whoever_asks(seed: int) -> None:
     """Only the very first page of a host is ever asked for without its cookie: again, if its commit was never made."""
 

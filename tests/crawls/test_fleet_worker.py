@@ -13,6 +13,7 @@ import pytest
 from fleet_faults import Faults, three
 from fleet_world import HOSTS, LEASE, PAGES, PARTS, START, FleetWorld, shore
 from frontier_urls import fresh
+from plays import seeds
 from small_web import Web, crawl, page, reply, twice, web
 
 from sanderling.crawls import fleet_copy, fleet_part, fleet_worker
@@ -139,17 +140,20 @@ class LateWith(WorkerLateness):
 
 
 def test_a_machine_that_does_not_keep_up_gives_parts_to_the_others() -> None:
-    async def scene(world: FleetWorld) -> None:
-        world.rps = 0.05
-        await three(world)
-        slow = world.machines[0].worker
-        slow.lateness = LateWith(slow)
-        await asyncio.sleep(4 * LEASE)
-        shares = world.shares()
-        assert shares["m0"] <= 2
-        assert min(shares["m1"], shares["m2"]) >= 3
+    async def main(folder: Path) -> dict[str, int]:
+        async with FleetWorld(folder, Random(1)).running() as world:
+            world.rps = 0.05
+            await three(world)
+            slow = world.machines[0].worker
+            slow.lateness = LateWith(slow)
+            await asyncio.sleep(4 * LEASE)
+            return world.shares()
 
-    play(scene)
+    with fresh() as folder:
+        shares = run_virtual(main(folder))
+
+    assert shares["m0"] <= 2
+    assert min(shares["m1"], shares["m2"]) >= 3
 
 
 def assert_fair(world: FleetWorld, machines: int) -> None:
@@ -196,12 +200,12 @@ def test_a_part_that_is_lost_while_it_is_given_back_is_closed_all_the_same() -> 
 
 
 # The last have found that a ledger was written in the event loop, which then waited for a server.
-@pytest.mark.parametrize("seed", [*range(10), 117, 140, 199])
+@pytest.mark.parametrize("seed", [*seeds(10), 117, 140, 199])
 def test_whatever_happens_nothing_is_missing_and_nothing_twice(seed: int) -> None:
     play(lambda world: Faults(world).play(12), seed, servers=1 + seed % 2)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_part_goes_on_from_its_snapshot(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots all the time: whoever has a part next begins with one, and the log behind it."""
     monkeypatch.setattr(fleet_copy, "SMALLEST_LOG", 0)

@@ -12,6 +12,7 @@ import pytest
 from fleet_faults import Faults, three
 from fleet_world import FleetWorld, TakesTurns
 from frontier_urls import fresh
+from plays import seeds
 from small_api import run as run_alone
 from small_web import lines
 from test_job_parts import (
@@ -107,7 +108,7 @@ def test_machines_bring_all_records_once_and_start_once(servers: int) -> None:
     assert all(each.task.result() for each in world.machines)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_whatever_happens_no_record_is_missing_and_none_twice(seed: int) -> None:
     """Also while the job starts: the first machine is killed as soon as it has asked for anything, or earlier."""
 
@@ -129,7 +130,7 @@ class KeepingWorld(JobWorld):
         return SharedJobPlan.of(self.job, {}, "warc")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_whatever_happens_each_answer_of_which_a_line_speaks_is_in_the_warc_once(seed: int) -> None:
     """It is brought here meanwhile, and at the end."""
 
@@ -156,7 +157,7 @@ def test_whatever_happens_each_answer_of_which_a_line_speaks_is_in_the_warc_once
         run_virtual(main(folder))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_a_page_that_redirects_of_several_machines_lead_to_is_kept_once(seed: int) -> None:
     urls = [f"http://{each}/item/1" for each in (*FROM, SAME, NEW)][: 3 + seed % 3]
 
@@ -171,7 +172,7 @@ def test_a_page_that_redirects_of_several_machines_lead_to_is_kept_once(seed: in
     assert records == [{"number": "1", "at": f"http://{NEW}/item/1"}]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_where_redirects_lead_who_has_the_host_asks_and_records_are_those_of_one_process(
     tmp_path: Path, seed: int
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from parts_in_one_loop import PartsInOneLoop
+from plays import seeds
 from small_api import Api, answer, inline, lines
 from small_api import api as by_url
 from small_api import run as run_alone
@@ -127,7 +128,7 @@ def test_parts_bring_what_one_process_brings_and_start_once(tmp_path: Path) -> N
     assert len([1 for part in range(8) if lines(part_folder(tmp_path / "many", part) / "records.jsonl")]) > 4
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_whoever_is_killed_every_record_is_there_once(tmp_path: Path, seed: int) -> None:
     """Also the part that starts the job, while it does."""
     chance = Random(seed)
@@ -195,7 +196,7 @@ def moved(*old: str, **more: object) -> Api:
     return by_url(answers | {f"http://{NEW}/item/1": html("<h1>One</h1>")} | more)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_page_that_redirects_of_several_parts_lead_to_is_kept_once(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
     urls = [f"http://{each}/item/1" for each in (*FROM, SAME, NEW)][: 3 + seed % 3]
@@ -236,7 +237,7 @@ def leads() -> Api:
     return by_url(answers)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_where_redirects_of_all_parts_lead_one_asks_at_its_pace_and_records_are_those_of_one_process(
     tmp_path: Path, seed: int
 ) -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from fake_browser import FakeBrowser, rendered
 from parts_in_one_loop import PartsInOneLoop
+from plays import seeds
 from small_web import PACE, Web, crawl, inline, lines, page, reply, twice, web
 
 from sanderling.apis.auth import FormLogin
@@ -90,7 +91,7 @@ def test_parts_fetch_what_one_process_fetches(tmp_path: Path) -> None:
     assert all(verify(part_folder(tmp_path / "many", part)).ok for part in range(parts.number))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_whoever_is_killed_nothing_is_missing_and_nothing_twice(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
     parts = Parts(tmp_path, shore(), START)

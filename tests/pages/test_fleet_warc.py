@@ -10,6 +10,7 @@ import pytest
 from fleet_faults import Faults
 from fleet_world import HOSTS, PAGES, PARTS, START, FleetWorld
 from frontier_urls import fresh
+from plays import seeds
 from small_web import lines
 from warc_files import captured
 
@@ -42,7 +43,7 @@ class WarcWorld(FleetWorld):
             finish_pulled(part.folder, self.clock.wall(), complete)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_whatever_happens_each_capture_is_there_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are small here, so that there are several of one owner, too. It is pulled meanwhile, and at the end."""
     monkeypatch.setattr(fleet_archive, "SEGMENT", 3_000)

@@ -11,6 +11,7 @@ import pytest
 from appending import blocks, did
 from fake_objects import MemoryObjects
 from fleet_commands import archived
+from plays import seeds
 
 from sanderling.crawls.fleet import DirectStoreCaller, FleetStores
 from sanderling.crawls.fleet_copy import LedgerCopy
@@ -116,7 +117,7 @@ def test_segments_are_of_the_usual_size(part: SharedPart, tmp_path: Path, monkey
     assert Counter(archived(tmp_path / "out")) == part.dids
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_whenever_it_is_killed_each_repo_is_there_once(
     seed: int, part: SharedPart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from fleet_faults import Faults, three
 from fleet_world import LEASE, PARTS, FleetWorld, TakesTurns
 from frontier_urls import fresh
 from moving_accounts import MovingAccounts
+from plays import seeds
 from turns import TurnPool, rest
 from world_networks import FleetNetwork
 
@@ -141,7 +142,7 @@ def test_machines_archive_all_repos_once_and_end(servers: int) -> None:
     assert all(each.task.result() for each in world.machines)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_accounts_that_move_at_random_are_archived_once_whatever_happens_to_machines(seed: int) -> None:
     """Between hosts of different parts, some of which do not know them any more."""
     fleet = make_fleet(seed, [12] * 12)

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from bad_fleet import dead, make_fleet
 from fleet_crawl import LIMITS, Listed, inline
+from plays import seeds
 from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import AtprotoCategory
@@ -111,7 +112,7 @@ async def crawl_until(fleet: Fleet, parts: list[KeptPart], folder: Path, until: 
         return False
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_whoever_is_killed_what_is_committed_is_in_one_segment_and_nothing_else_is(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

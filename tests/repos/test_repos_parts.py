@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moving_accounts import MovingAccounts
 from parts_crawl import RULES, CrawledParts, VirtualParts
+from plays import seeds
 from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import AtprotoCategory
@@ -38,7 +39,7 @@ def categories(fleet: Fleet) -> dict[str, int]:
     return dict(sorted(dead.items()))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_whoever_is_killed_every_repo_is_archived_once_and_each_host_asked_by_one_part(
     tmp_path: Path, seed: int
 ) -> None:
@@ -56,7 +57,7 @@ def test_whoever_is_killed_every_repo_is_archived_once_and_each_host_asked_by_on
     assert len(set().union(*crawled.senders.values())) > 4, "hardly any part had hosts"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_all_killed_again_and_again_it_goes_on(tmp_path: Path, seed: int) -> None:
     rng, fleet = Random(seed), Fleet.make(seed, hosts=12, repos=200, others=())
     for _ in range(4):
@@ -126,7 +127,7 @@ def test_accounts_that_move_between_runs_are_archived_once_and_asked_only_where_
     assert sum(second.sent.values()) == 15, "what was archived before was asked for again"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_accounts_that_move_at_random_are_archived_once_whoever_is_killed(tmp_path: Path, seed: int) -> None:
     """Also all of them, again and again: what a part was handed then may be at a host of another in the next run."""
     rng, fleet, out = Random(seed), make_fleet(seed, [12] * 12), tmp_path / "out"
