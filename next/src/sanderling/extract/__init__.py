@@ -1,0 +1,1 @@
+"""What strangers send: pages, robots.txt and sitemaps, read into plain values."""
