@@ -8,11 +8,13 @@ import heapq
 import selectors
 import time
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from itertools import count
-from math import ulp
-from typing import Any, Protocol, TypeVar
+from math import inf, nextafter
+from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Timer(Protocol):
@@ -165,44 +167,45 @@ class LoopClock:
 class _JumpingSelector(selectors.SelectSelector):
     """Instead of waiting for the next timer, moves the time to it."""
 
-    def __init__(self, next_timer: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.time = 0.0
-        self._next_timer = next_timer
+        self.timers: list[float] = []  # a heap of when timers are due, cancelled ones among them
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout == 0:
-            return []  # a task is ready already
-        ready = super().select(0)  # a signal is delivered before time jumps
-        if ready:
-            return ready
-        if timeout is None:
+        ready = [] if timeout == 0 else super().select(0)  # a signal is delivered before time jumps
+        if timeout is None and not ready:
             raise RuntimeError("deadlock under virtual time: every task waits and no timer is set")
-        # Not time + timeout: by a rounding error that can fall short of the timer, again and again.
-        self.time = max(self.time, self._next_timer())
+        if timeout and not ready:
+            # Not time + timeout: by a rounding error that can fall short of the timer, again and again.
+            self.time = max(self.time, heapq.heappop(self.timers))
+        # asyncio calls what is due before time + resolution. After virtual months that sum is rounded down to `time`,
+        # and the timer would never be called.
+        if self.time + _RESOLUTION == self.time:
+            self.time = nextafter(self.time, inf)
         return ready
+
+
+_RESOLUTION = time.get_clock_info("monotonic").resolution
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """Real asyncio on virtual time: when every task sleeps, time jumps to the next timer. Sockets do not work on it."""
 
-    _scheduled: list[asyncio.TimerHandle]  # asyncio's own heap of timers
-    _clock_resolution: float  # how much too early asyncio may fire a timer
-
     def __init__(self) -> None:
-        self._jumping = _JumpingSelector(self._next_timer)
+        self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
     def time(self) -> float:
         """Virtual seconds since the loop began."""
         return self._jumping.time
 
-    def _next_timer(self) -> float:
-        when = self._scheduled[0].when()
-        # asyncio fires timers before time + resolution. After virtual months one ulp exceeds a nanosecond, and the
-        # timer would never fire.
-        self._clock_resolution = max(self._clock_resolution, ulp(when))
-        return when
+    def call_at(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call `callback` at `when`; every timer of asyncio comes this way."""
+        heapq.heappush(self._jumping.timers, when)
+        return super().call_at(when, callback, *args, context=context)
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:
