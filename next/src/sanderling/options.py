@@ -142,11 +142,11 @@ class Option:
 
     def variables(self, table: str | None) -> list[tuple[str, ...]]:
         """The variables that set it, those that count most first; names in one tuple stand for the same."""
-        if self.is_table or not (tables := self.tables(table)):
-            return []
         own = self.name.rstrip("_")
-        first, *more = ["_".join(filter(None, (PREFIX, each, own))).upper().replace("-", "_") for each in tables]
-        return [(first, self._variable) if self._variable else (first,), *((name,) for name in more)]
+        tables = () if self.is_table else self.tables(table)
+        names = ["_".join(filter(None, (PREFIX, each, own))).upper().replace("-", "_") for each in tables]
+        aliases = (self._variable,) if self._variable else ()
+        return [(*names[:1], *aliases), *((name,) for name in names[1:])]
 
     def read(self, raw: object, origin: str, *, typed: bool = False) -> object:
         """The checked value of what stands at `origin`; `typed`: numbers are texts there. Raises OptionError."""
@@ -235,7 +235,11 @@ class Options:
     def from_table(cls, content: Document, origin: str) -> Self:
         """The options of one table of a file; `origin` names it in errors."""
         found = match_keys(content, cls.fields.values(), origin)
-        return cls(**{name: cls.fields[name].read(raw, f"{origin} {key}") for name, (key, raw) in found.items()})
+        values = {name: cls.fields[name].read(raw, f"{origin} {key}") for name, (key, raw) in found.items()}
+        try:
+            return cls(**values)
+        except OptionError as error:  # something is missing, or two values do not go together
+            raise OptionError(f"{origin}: {error}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"options do not change: {name}")

@@ -1,9 +1,8 @@
 """A system's constants: how the engine blames, and how much it has in hand. Times in seconds."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log
-from types import MappingProxyType
 
 from sanderling.outcome import Outcome
 
@@ -45,7 +44,7 @@ class EngineRules:
     # like this, or None if it was the last.
     retry: Callable[[int, Outcome], float | None] | None = None
     # Of permits, where several classes of a host want them. A class that is not named weighs 1.
-    weights: Mapping[str, float] = MappingProxyType({})
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("slots", "per_host", "hosts", "load"):

@@ -117,7 +117,7 @@ class Breaker:
 
     def succeed(self, now: float, generation: int) -> bool:
         """Count a response that was no failure; whether the state changed."""
-        if generation != self.generation:
+        if generation != self.generation or self.state is State.OPEN:
             return False
         self.answered = True
         self.window.count(now, failed=False)

@@ -1,6 +1,7 @@
 """The numbers of a limiter: the 21 fields of seed 003's RateLimitConfig under its names, and four of our own."""
 
-from sanderling.options import OptionError, Options, Seconds, option
+from sanderling.forms import Seconds
+from sanderling.options import OptionError, Options, option
 
 # Who is told to wait longer gives up; the bound only keeps arithmetic sane.
 LONGEST_WAIT = 366 * 86400.0
