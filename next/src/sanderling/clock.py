@@ -56,6 +56,22 @@ class SystemClock:
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
+def never_back(now: Callable[[], float]) -> Callable[[], float]:
+    """A `now` that stands still while its clock goes back, and goes on from there."""
+    last, lost = now(), 0.0
+
+    def steady() -> float:
+        nonlocal last, lost
+        here = now() + lost
+        if here < last:
+            lost += last - here
+            here = last
+        last = here
+        return here
+
+    return steady
+
+
 def boot_seconds() -> float:
     """Seconds since the machine started, counted while it sleeps too: for leases, which others end meanwhile."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

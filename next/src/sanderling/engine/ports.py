@@ -103,15 +103,15 @@ class Source(Protocol):
         """Whether requests may leave: not when the lease on these hosts is half over."""
 
 
-class Permit(Protocol):
+class SendPermit(Protocol):
     """Leave to send one request. The handler reports to it how the request went."""
 
     def release(self) -> None:
         """The request is over; harmless after a report."""
 
 
-P_co = TypeVar("P_co", bound=Permit, covariant=True)
-P_contra = TypeVar("P_contra", bound=Permit, contravariant=True)
+P_co = TypeVar("P_co", bound=SendPermit, covariant=True)
+P_contra = TypeVar("P_contra", bound=SendPermit, contravariant=True)
 
 
 class Pacer(Protocol[P_co]):

@@ -39,7 +39,7 @@ IMPROBABLE = 1e-6  # the likelihood of failures in a healthy host that opens the
 MOST_IN_A_ROW = 20  # failures that open it, however usual they are
 USUAL, USUAL_FROM, USUAL_OVER = 0.01, 20, 128  # the usual share of failures: at first, as if of 20, averaged over 128
 LONGEST_OPEN = 300.0  # seconds; the time doubles with each failed probe
-JITTER = 0.3  # up to this share longer, so that hosts behind one cause are not probed in one second
+JITTER = 0.15  # up to this share longer, so that hosts behind one cause are not probed in one second
 STEADY = 3600.0  # seconds of an outage for which a host that has answered before is probed at an even pace
 
 
@@ -47,7 +47,7 @@ class Breaker:
     """One host's circuit. Permits carry the `generation` in which they were given; older responses change nothing.
 
     `careful`: any recent part of the window opens it, more failures in a row are needed where failures are usual, one
-    probe is out at a time, and the open time grows.
+    good probe closes it, and the open time grows.
     """
 
     __slots__ = (
@@ -130,7 +130,7 @@ class Breaker:
         if self.state is State.CLOSED:  # the response may be the one that makes enough samples
             return self._trips_by_window() and self._move(Event.TRIPPED, now)
         self._successes += 1
-        return self._successes >= self._options.half_open_probes and self._move(Event.PROBES_OK, now)
+        return self._successes >= self._most_probes and self._move(Event.PROBES_OK, now)
 
     def fail(self, now: float, generation: int, item: Hashable | None = None, *, of_host: bool = False) -> bool:
         """Count a failure of `item`, or `of_host` whatever the item; whether the state changed."""
@@ -161,6 +161,7 @@ class Breaker:
 
     @property
     def _most_probes(self) -> int:
+        """Probes that may be in flight, and as many must succeed."""
         return 1 if self.careful else self._options.half_open_probes
 
     def _trips_by_window(self) -> bool:

@@ -1,16 +1,16 @@
 # ruff: noqa: ARG002, D102 - Pace says what each method does, and not all look at each argument.
 """The policy of one host: how fast it is requested. `aimd` and `governor` learn the rate, `fixed` and `none` do not."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import inf
 from typing import Any, Protocol
 
 from sanderling.limit.breaker import State
 from sanderling.limit.bucket import Bucket
+from sanderling.limit.rate_headers import Quota
 from sanderling.limit.rules import LimitOptions
 from sanderling.outcome import Code, Outcome
 
-Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 # Seconds after which a permit that was neither reported nor released no longer keeps others waiting.
 LEASE = 60.0
 
@@ -23,24 +23,31 @@ class Pace(Protocol):
 
     rate: float  # requests a second now
 
+    @property
+    def probing(self) -> bool:
+        """Whether only one request may be in flight: one that shows whether the host is open again."""
+
     def ready_at(self, now: float) -> float:
         """When the next request may leave by this policy alone; at `now` or earlier if it may leave now."""
 
     def take(self, now: float) -> None:
         """A request leaves."""
 
-    def put_back(self, now: float) -> None:
-        """A request that was taken did not leave after all; its permit has ended."""
+    def put_back(self, now: float, sent_at: float) -> None:
+        """The last request that was taken, at `sent_at`, did not leave after all; its permit has ended."""
 
     def end(self, now: float, sent_at: float) -> None:
         """The permit taken at `sent_at` has ended, with or without a response. Comes before `learn`."""
 
-    def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float, headers: Headers) -> bool:
+    def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float) -> bool:
         """Take in a response. Returns whether the circuit counts it as a failure.
 
         `latency` is 0 where it is not known. The limiter has heeded Retry-After by then, and a refusal with one counts
         in no circuit whatever is returned.
         """
+
+    def heed(self, now: float, quota: Quota) -> None:
+        """Rate headers say how much is left. Comes before `learn`."""
 
     def circuit_moved(self, now: float, state: State) -> None:
         """The host's circuit opened, is probed, or closed."""
@@ -48,8 +55,8 @@ class Pace(Protocol):
     def tokens(self, now: float) -> float:
         """Requests that could leave at `now`."""
 
-    def why(self, now: float) -> str:
-        """What holds the rate where it is, as the end of a sentence."""
+    def why(self, now: float, wall: float) -> str:
+        """What holds the rate where it is, as the end of a sentence; `wall` is `now` in Unix seconds."""
 
     def save(self) -> dict[str, Any]:
         """What must not be forgotten of the host, as plain values; empty if nothing was learned."""
@@ -61,7 +68,11 @@ class Pace(Protocol):
 class _Unlearning:
     """What a policy does that learns nothing."""
 
+    probing = False
+
     def end(self, now: float, sent_at: float) -> None: ...
+
+    def heed(self, now: float, quota: Quota) -> None: ...
 
     def circuit_moved(self, now: float, state: State) -> None: ...
 
@@ -82,15 +93,15 @@ class Unpaced(_Unlearning):
 
     def take(self, now: float) -> None: ...
 
-    def put_back(self, now: float) -> None: ...
+    def put_back(self, now: float, sent_at: float) -> None: ...
 
-    def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float, headers: Headers) -> bool:
+    def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float) -> bool:
         return False
 
     def tokens(self, now: float) -> float:
         return inf
 
-    def why(self, now: float) -> str:
+    def why(self, now: float, wall: float) -> str:
         return "policy none: requests are not paced"
 
 
@@ -112,10 +123,10 @@ class Fixed(_Unlearning):
     def take(self, now: float) -> None:
         self._bucket.take(now)
 
-    def put_back(self, now: float) -> None:
+    def put_back(self, now: float, sent_at: float) -> None:
         self._bucket.put_back()
 
-    def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float, headers: Headers) -> bool:
+    def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float) -> bool:
         if is_refusal(outcome):
             if not outcome.retry_after:
                 self._move(max(self.rate / 2, self._set / 64), now)
@@ -127,7 +138,7 @@ class Fixed(_Unlearning):
     def tokens(self, now: float) -> float:
         return self._bucket.tokens(now)
 
-    def why(self, now: float) -> str:
+    def why(self, now: float, wall: float) -> str:
         if self.rate < self._set:
             return f"its rate was set to {self._set:g} a second, and it refused some requests"
         return f"its rate was set to {self._set:g} a second"

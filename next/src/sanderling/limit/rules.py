@@ -1,5 +1,7 @@
 """The numbers of a limiter: the 21 fields of seed 003's RateLimitConfig under its names, and four of our own."""
 
+from collections.abc import Iterator
+
 from sanderling.forms import Seconds
 from sanderling.options import OptionError, Options, option
 
@@ -40,7 +42,7 @@ class LimitOptions(Options, table="limits"):
     consecutive_fail_threshold: int = option(5, "Failures in a row that open the circuit.", low=1)
     open_state_duration: Seconds = option(15.0, "How long an open circuit rests before it is probed.", low=1e-3)
     half_open_probes: int = option(
-        3, "Probes that must succeed to close the circuit, and with aimd as many in flight.", low=1, high=1000
+        3, "Probes that may be in flight, and must succeed, to close the circuit (aimd).", low=1, high=1000
     )
     retry_base_delay: Seconds = option(0.2, "The longest pause before the second try; it doubles each time.", low=1e-3)
     retry_max_delay: Seconds = option(5.0, "The longest pause before any try.", low=1e-3)
@@ -90,3 +92,15 @@ class LimitOptions(Options, table="limits"):
     def clamp(self, rate: float) -> float:
         """The allowed rate nearest to `rate`."""
         return min(self.max_rps, max(self.min_rps, rate))
+
+
+def patterns_of(host: str) -> Iterator[str]:
+    """The patterns that could name a host, the one that says most first: `api.example.org`, `*.example.org`, `*`."""
+    yield host
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name != host:
+        yield name
+    while name:
+        yield f"*.{name}"
+        name = "" if name.startswith("[") else name.partition(".")[2]
+    yield "*"

@@ -1,0 +1,313 @@
+"""When may this host be requested? Ask for a permit, say how the request went, look at what was learned."""
+
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from math import inf, isfinite
+from pathlib import Path
+from random import Random
+
+from sanderling.clock import Clock, SystemClock, never_back
+from sanderling.files import write_file
+from sanderling.ids import domain_of
+from sanderling.limit.breaker import State
+from sanderling.limit.memory import POLICIES, Memory
+from sanderling.limit.pace import is_refusal
+from sanderling.limit.permit import Attempt, Headers, Part, Permit, outcome_of
+from sanderling.limit.queue import CircuitOpen, Queues
+from sanderling.limit.rate_headers import stated_quota
+from sanderling.limit.rules import LONGEST_WAIT, LimitOptions
+from sanderling.limit.scope import KINDS, NOT_SENT, NOTHING_LEARNED, Scope
+from sanderling.limit.snapshot import Snapshot, most_active
+from sanderling.options import OptionError
+from sanderling.outcome import Outcome
+
+
+class BaseLimiter:
+    """All of a limiter that waits for nothing: `Limiter` for an event loop and `ThreadLimiter` for threads wait."""
+
+    def __init__(
+        self,
+        limits: LimitOptions | None = None,
+        *,
+        policy: str = "governor",
+        hosts: Mapping[str, LimitOptions] | None = None,
+        scopes: Mapping[str, LimitOptions] | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        **fields: object,
+    ) -> None:
+        """Limits for all hosts, either as options or as `fields` of them: `Limiter(max_rps=4)`.
+
+        `hosts` has the limits of some hosts, by pattern (`api.example.org`, `*.example.org`), the whole of them.
+        `scopes` has those of what hosts share: `{"key/maps": LimitOptions(max_rps=3)}`. `policy` is `governor`, which
+        learns each host's limit; `aimd`, which is seed 003's law; `none`, which paces nothing; or `fixed`, which
+        requests each host at its `max_rps`.
+        """
+        if policy not in POLICIES:
+            raise OptionError(f"policy: found {policy!r}, expected one of {', '.join(POLICIES)}")
+        if limits is not None and fields:
+            raise OptionError(f"limits are given twice: as options, and {', '.join(fields)}; give one of them")
+        self.limits = LimitOptions(**fields) if limits is None else limits
+        self.policy = policy
+        self._clock = clock or SystemClock()
+        self._now = self._clock.now if isinstance(self._clock, SystemClock) else never_back(self._clock.now)
+        self._random = random or Random()
+        self._memory = Memory(self.limits, policy, hosts or {}, scopes or {}, self._now, self._random)
+        self._by_name = self._memory.scopes
+        self._shares_domains = any(name.startswith("domain/") for name in scopes or ())
+        self._scope_names = frozenset(scopes or ())
+        self._total = self._throttled = self._denied = self._retries = self._refused = 0
+        self._waited = 0.0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.policy}, {len(self._by_name)} hosts>"
+
+    def try_acquire(self, host: str, *scopes: str) -> Permit | None:
+        """A permit if a request may leave now and nobody waits before it; else None."""
+        path = self._path(host, scopes)
+        now = self._now()
+        for scope in path:
+            if scope.queue or scope.ready_at(now) > now:
+                return None
+        return self._grant(path, now)
+
+    def ready_at(self, host: str, *scopes: str) -> float:
+        """When a request may leave, on the limiter's clock, if no other leaves before."""
+        path = self._path(host, scopes)
+        now = self._now()
+        return max(scope.ready_at(now) for scope in path)
+
+    def is_open(self, host: str) -> bool:
+        """Whether the host's circuit is open, or waits for good probes."""
+        scope = self._memory.find(host)
+        return scope.breaker.state is not State.CLOSED
+
+    def feedback(
+        self,
+        host: str,
+        *,
+        status: int = 0,
+        latency: float = 0.0,
+        error: BaseException | str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        """Say how a request to the host went, before its permit is released: the interface of seed 003."""
+        scope, now = self._memory.find(host), self._now()
+        outcome = outcome_of(status, (), error, retry_after, self._clock.wall())
+        if outcome.code in NOTHING_LEARNED:
+            return
+        sent_at = now - latency if 0 < latency < inf else now
+        self._refused += is_refusal(outcome)
+        scope.learn(now, sent_at, scope.breaker.generation, outcome, latency, None, of_host=False)
+        self._changed(scope)
+
+    def plan_retry(
+        self, host: str, attempts: int, *, status: int = 0, error: BaseException | str | None = None
+    ) -> float | None:
+        """Seconds to wait before a failed request is tried again, drawn anew each time; None: do not try it again.
+
+        `attempts` were made. A transport error is worth a retry, and a status of `transient_codes`.
+        """
+        options = self._memory.find(host).options
+        worth = error is not None or (status in options.transient_codes and status not in options.permanent_codes)
+        if attempts >= options.retry_max_attempts or not worth:
+            return None
+        self._retries += 1
+        longest = min(options.retry_max_delay, options.retry_base_delay * 2.0 ** min(attempts - 1, 64))
+        return self._random.uniform(0, longest)
+
+    def set_cap(self, host: str, rps: float | None, why: str = "somebody asked for it") -> None:
+        """Never request the host faster than `rps` a second; None lifts that. It outlives the host's eviction."""
+        if rps is not None and not (isfinite(rps) and rps > 0):
+            raise OptionError(f"rps of {host} is {rps}; expected a number above 0")
+        scope = self._memory.find(host)
+        scope.set_cap(rps, why, self._now())
+        self._changed(scope)
+
+    def wait_until(self, host: str, instant: float) -> None:
+        """Send nothing to the host before `instant` on the limiter's clock; an earlier order is never shortened."""
+        scope, now = self._memory.find(host), self._now()
+        if instant > now:
+            scope.wait_until(min(instant, now + LONGEST_WAIT))
+            self._changed(scope)
+
+    def snapshot(self, top: int = 10) -> Snapshot:
+        """The totals, and the `top` hosts that were requested most recently."""
+        now = self._now()
+        states = [scope.breaker.state for scope in self._memory]
+        return Snapshot(
+            total_requests=self._total,
+            throttled_requests=self._throttled,
+            denied=self._denied,
+            retries=self._retries,
+            refused=self._refused,
+            open_circuits=states.count(State.OPEN),
+            half_open_circuits=states.count(State.HALF_OPEN),
+            hosts_in_memory=len(states),
+            waited=self._waited,
+            hosts=most_active(self._memory, top, now, self._clock.wall()),
+        )
+
+    def evict_idle(self) -> int:
+        """Evict hosts whose time to live is over; how many they were. New hosts push them out by themselves."""
+        return self._memory.evict()
+
+    def dump(self) -> bytes:
+        """What must outlive the process: Retry-After, open circuits, learned limits, caps. For `restore`."""
+        return self._memory.dump(self._clock.wall())
+
+    def restore(self, saved: bytes) -> None:
+        """Take up what `dump` returned; the time since then counts. Raises ValueError for anything else."""
+        self._memory.restore(saved, self._clock.wall())
+
+    def save(self, path: Path) -> None:
+        """Write what was learned to a file."""
+        write_file(path, self.dump())
+
+    def load(self, path: Path) -> None:
+        """Take up what `save` wrote; nothing if there is no such file. Raises ValueError for another file."""
+        if path.exists():
+            self.restore(path.read_bytes())
+
+    # For permits.
+
+    def finish(
+        self,
+        permit: Permit,
+        outcome: Outcome | None,
+        latency: float,
+        headers: Headers,
+        item: Hashable | None,
+        *,
+        of_host: bool,
+    ) -> None:
+        """End a permit and learn from its outcome, if there is one."""
+        now, sent_at = self._now(), permit.sent_at
+        unsent = outcome is not None and outcome.code in NOT_SENT
+        for scope, number, generation in permit.parts:
+            if unsent:
+                scope.put_back(now, sent_at, generation, number)
+            else:
+                scope.end(now, sent_at, generation)
+        if outcome is not None and outcome.code not in NOTHING_LEARNED:
+            refused = is_refusal(outcome)
+            self._refused += refused
+            # What hosts share is there because it has a quota: a refusal speaks of that, and of the host where nothing
+            # is shared. Failures are the host's.
+            shared = permit.parts[min(1, len(permit.parts) - 1)][0]
+            about = shared if refused else permit.parts[0][0]
+            quota = stated_quota(headers, self._clock.wall()) if headers else None
+            if quota is not None:
+                shared.pace.heed(now, quota)
+            for scope, _, generation in permit.parts:
+                if scope is about or outcome.ok:
+                    scope.learn(now, sent_at, generation, outcome, latency, item, of_host=of_host)
+        for scope, _, _ in permit.parts:
+            self._changed(scope)
+
+    def attempt_outcome(
+        self, status: int, headers: Headers, error: BaseException | str | None, retry_after: float | None
+    ) -> Outcome:
+        """What such a response means."""
+        return outcome_of(status, headers, error, retry_after, self._clock.wall())
+
+    def elapsed(self, permit: Permit) -> float:
+        """Seconds since the permit was given."""
+        return self._now() - permit.sent_at
+
+    def _changed(self, scope: Scope) -> None:
+        """Somebody who waits may go now, or has to wait for longer."""
+
+    def _path(self, host: str, scopes: Sequence[str]) -> tuple[Scope, ...]:
+        """What a request needs leave of, in the order that all requests pass it."""
+        scope = self._by_name.get(host) or self._memory.find(host)
+        if not scopes and not self._shares_domains:
+            return (scope,)
+        names = set(scopes)
+        if self._shares_domains:
+            names.update(self._domain_scopes(scope.name))
+        ordered = sorted(names, key=lambda name: (KINDS.index(name.partition("/")[0]), name))
+        path = (scope, *map(self._memory.find, ordered))
+        for each in path:
+            self._by_name.setdefault(each.name, each)  # making one may have evicted another
+        return path
+
+    def _domain_scopes(self, host: str) -> Iterator[str]:
+        domain = f"domain/{domain_of(host)}"
+        if domain in self._scope_names or "domain/*" in self._scope_names:
+            yield domain
+
+    def _grant(self, path: Sequence[Scope], now: float) -> Permit:
+        probe = False
+        parts: list[Part] = []
+        for scope in path:
+            probe |= scope.take(now)
+            parts.append((scope, scope.requests, scope.breaker.generation))
+            self._by_name.move_to_end(scope.name)
+        self._total += 1
+        return Permit(self, tuple(parts), now, probe=probe)
+
+
+class Limiter(BaseLimiter):
+    """Permits for the tasks of one event loop, first come first served at each host."""
+
+    def __init__(
+        self,
+        limits: LimitOptions | None = None,
+        *,
+        policy: str = "governor",
+        hosts: Mapping[str, LimitOptions] | None = None,
+        scopes: Mapping[str, LimitOptions] | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        **fields: object,
+    ) -> None:
+        super().__init__(limits, policy=policy, hosts=hosts, scopes=scopes, clock=clock, random=random, **fields)
+        self._queues: Queues[Permit] = Queues(self._clock, self._now, self._grant)
+
+    async def acquire(self, host: str, *scopes: str) -> Permit:
+        """A permit, once a request may leave. Raises CircuitOpen if the host is left alone for a while."""
+        permit = self.try_acquire(host, *scopes)
+        if permit is not None:
+            return permit
+        came = self._now()
+        try:
+            permit = await self._queues.wait(self._path(host, scopes), self._put_back)
+        except CircuitOpen:
+            self._denied += 1
+            raise
+        waited = self._now() - came
+        self._waited += waited
+        self._throttled += waited > self._memory.find(host).options.throttled_after
+        return permit
+
+    @asynccontextmanager
+    async def attempt(self, host: str, *scopes: str) -> AsyncIterator[Attempt]:
+        """Wait for a permit, and learn from what the body reports.
+
+        An OSError or TimeoutError that leaves the body counts as a failure of the host. Any other exception and a
+        cancellation teach nothing.
+        """
+        permit = await self.acquire(host, *scopes)
+        attempt = Attempt(self, permit)
+        try:
+            yield attempt
+        except OSError as error:  # TimeoutError is one
+            attempt.report(error=error)
+            raise
+        finally:
+            permit.release()
+
+    def _put_back(self, permit: Permit) -> None:
+        """A permit that nobody wants any more."""
+        permit.live = False
+        self._total -= 1
+        now = self._now()
+        for scope, number, generation in permit.parts:
+            scope.put_back(now, permit.sent_at, generation, number)
+        for scope, _, _ in permit.parts:
+            self._changed(scope)
+
+    def _changed(self, scope: Scope) -> None:
+        if scope.queue:
+            self._queues.serve(scope)

@@ -1,0 +1,168 @@
+"""The map of all hosts and scopes, the least recently used first, and what outlives their eviction."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+
+import msgspec
+
+from sanderling.ids import HostError, normalise_host
+from sanderling.limit.aimd import Aimd
+from sanderling.limit.breaker import Breaker
+from sanderling.limit.governor import Governor
+from sanderling.limit.pace import Fixed, Pace, Unpaced
+from sanderling.limit.rules import LimitOptions, patterns_of
+from sanderling.limit.scope import KINDS, Scope, decode, restamp, silent_until
+from sanderling.limit.windows import Latencies
+
+POLICIES = ("governor", "aimd", "none", "fixed")
+LOOKED_AT = 3  # hosts that are looked at for eviction whenever a new one comes: more than come, so that it catches up
+FORMAT = 1
+
+
+class SavedLimiter(msgspec.Struct):
+    """What `Limiter.dump` returns: times are those of the wall clock."""
+
+    format: int
+    hosts: dict[str, bytes]
+
+
+class Memory:
+    """Finds or makes the state of a host. At most `most` hosts that nobody uses are kept, none for longer than its TTL.
+
+    Of those that are evicted it keeps what must not be forgotten: a Retry-After, an open circuit, a learned limit, a
+    cap. That is bounded too: those that are owed the longest silence are kept the longest.
+    """
+
+    def __init__(
+        self,
+        limits: LimitOptions,
+        policy: str,
+        hosts: Mapping[str, LimitOptions],
+        scopes: Mapping[str, LimitOptions],
+        now: Callable[[], float],
+        random: Random,
+    ) -> None:
+        self.scopes: OrderedDict[str, Scope] = OrderedDict()
+        self._limits = limits
+        self._policy = policy
+        self._hosts = hosts
+        self._shared = scopes
+        self._now = now
+        self._random = random
+        self._evicted: dict[str, bytes] = {}
+
+    def find(self, name: str) -> Scope:
+        """The state of a host, or of a scope such as `key/maps`. Raises HostError or ValueError for what is neither."""
+        scope = self.scopes.get(name)
+        if scope is not None:
+            return scope
+        name = self._normalise(name)
+        scope = self.scopes.get(name)
+        if scope is not None:
+            return scope
+        now = self._now()
+        self._evict_idle(now)
+        scope = self.scopes[name] = self._make(name, now)
+        saved = self._evicted.pop(name, None)
+        if saved is not None:
+            scope.restore(saved, now, now)
+        return scope
+
+    def evict(self, seconds: float | None = None) -> int:
+        """Evict every host that nobody has used for so long, by default for its TTL; how many they were."""
+        now, before = self._now(), len(self.scopes)
+        for scope in list(self.scopes.values()):
+            if scope.is_idle(now, scope.options.domain_state_ttl if seconds is None else seconds):
+                self._evict(scope, now)
+        return before - len(self.scopes)
+
+    def dump(self, wall: float) -> bytes:
+        """What must not be forgotten, of hosts in memory and of evicted ones."""
+        now = self._now()
+        saved = {name: restamp(data, now, wall) for name, data in self._evicted.items()}
+        saved |= {name: data for name, each in self.scopes.items() if (data := each.save(now, wall)) is not None}
+        return msgspec.msgpack.encode(SavedLimiter(FORMAT, saved))
+
+    def restore(self, data: bytes, wall: float) -> None:
+        """Take up what `dump` returned; the time since then counts. Raises ValueError for anything else."""
+        try:
+            saved = msgspec.msgpack.decode(data, type=SavedLimiter)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"this is not what a limiter has saved: {error}") from None
+        if saved.format != FORMAT:
+            raise ValueError(f"what a limiter has saved has format {saved.format}; expected {FORMAT}")
+        now = self._now()
+        for name, each in saved.hosts.items():
+            decode(name, each)
+        for name, each in saved.hosts.items():
+            if name in self.scopes:
+                self.scopes[name].restore(each, now, wall)
+            else:
+                # By our own clock from here on. A wall clock that was set back must not make the silence longer.
+                self._keep(name, restamp(each, wall, now), now)
+
+    def _normalise(self, name: str) -> str:
+        kind, slash, rest = name.partition("/")
+        if not slash:
+            # Seed 003 drops both ports, whatever the scheme: here is none.
+            return normalise_host(name).removesuffix(":80")
+        if kind not in KINDS or not rest or len(rest) > 100:
+            raise HostError(f"{name[:60]!r} is neither a host nor a scope; expected one like {', '.join(_EXAMPLES)}")
+        if name not in self._shared and f"{kind}/*" not in self._shared:
+            raise HostError(f"the scope {name[:60]} has no limits; name it in scopes=")
+        return name
+
+    def _make(self, name: str, now: float) -> Scope:
+        if "/" in name:
+            options = self._shared.get(name) or self._shared[f"{name.partition('/')[0]}/*"]
+            policy = "fixed"
+        else:
+            found = (self._hosts[pattern] for pattern in patterns_of(name) if pattern in self._hosts)
+            options = next(found, self._limits)
+            policy = self._policy if options.enabled else "none"
+        latencies = Latencies(options.latency_target)
+        pace: Pace
+        match policy:
+            case "governor":
+                pace = Governor(options, now)
+            case "aimd":
+                pace = Aimd(options, now, latencies)
+            case "fixed":
+                pace = Fixed(options, now)
+            case _:
+                pace = Unpaced()
+        return Scope(name, options, pace, Breaker(options, self._random, careful=policy != "aimd"), latencies)
+
+    def _evict_idle(self, now: float) -> None:
+        """Make room for one more host."""
+        full = len(self.scopes) >= self._limits.max_hosts
+        for _ in range(min(LOOKED_AT, len(self.scopes))):
+            scope = next(iter(self.scopes.values()))
+            if scope.is_idle(now, 0.0 if full else scope.options.domain_state_ttl):
+                self._evict(scope, now)
+                full = False
+            elif full or scope.is_idle(now, 0.0):
+                return
+            else:
+                self.scopes.move_to_end(scope.name)  # in use: it must not hide those behind it
+
+    def _evict(self, scope: Scope, now: float) -> None:
+        del self.scopes[scope.name]
+        saved = scope.save(now, now)
+        if saved is not None:
+            self._keep(scope.name, saved, now)
+
+    def _keep(self, name: str, data: bytes, now: float) -> None:
+        self._evicted[name] = data
+        if len(self._evicted) > self._limits.max_hosts:
+            # A quarter at once, so that the sorting is spread over many hosts.
+            by_silence = sorted(self._evicted, key=lambda each: max(now, silent_until(self._evicted[each])))
+            for each in by_silence[: max(1, len(by_silence) // 4)]:
+                del self._evicted[each]
+
+    def __iter__(self) -> Iterator[Scope]:
+        return iter(self.scopes.values())
+
+
+_EXAMPLES = ("example.org", "key/maps", "domain/example.org", "address/203.0.113.7")

@@ -1,0 +1,128 @@
+"""Leave to send one request, and what is reported about it."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Protocol
+
+from sanderling.limit.retry_after import retry_after as read_retry_after
+from sanderling.limit.scope import Scope
+from sanderling.outcome import Code, Outcome
+
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+# What one scope was taken from for a permit: its state, the number of the request there, its circuit's generation.
+Part = tuple[Scope, int, int]
+
+
+class Reporting(Protocol):
+    """Who gave the permit."""
+
+    def finish(
+        self,
+        permit: "Permit",
+        outcome: Outcome | None,
+        latency: float,
+        headers: Headers,
+        item: Hashable | None,
+        *,
+        of_host: bool,
+    ) -> None:
+        """A permit has ended; without an outcome nothing is learned."""
+
+    def attempt_outcome(
+        self, status: int, headers: Headers, error: BaseException | str | None, retry_after: float | None
+    ) -> Outcome:
+        """What such a response means."""
+
+    def elapsed(self, permit: "Permit") -> float:
+        """Seconds since the permit was given."""
+
+
+class Permit:
+    """Leave to send one request to `host`. It counts until `report` or `release`, whichever comes first."""
+
+    __slots__ = ("_limiter", "host", "live", "parts", "probe", "sent_at")
+
+    def __init__(self, limiter: Reporting, parts: tuple[Part, ...], sent_at: float, *, probe: bool) -> None:
+        self._limiter = limiter
+        self.host = parts[0][0].name
+        self.parts = parts
+        self.sent_at = sent_at
+        self.probe = probe  # whether it shows if the host is well again: a client should not wait for long
+        self.live = True
+
+    def __repr__(self) -> str:
+        return f"<Permit {self.host}{', a probe' * self.probe}{'' if self.live else ', used'}>"
+
+    def report(
+        self,
+        outcome: Outcome,
+        *,
+        latency: float = 0.0,
+        headers: Headers = (),
+        item: Hashable | None = None,
+        of_host: bool = False,
+    ) -> None:
+        """Say how the request went; only the first report counts.
+
+        `latency` in seconds, 0 if it is not known. `item` is what was requested: failures of one item again and again
+        do not open the circuit of its host, unless the failure is `of_host` whatever the item.
+        """
+        if self.live:
+            self.live = False
+            self._limiter.finish(self, outcome, latency, headers, item, of_host=of_host)
+
+    def release(self) -> None:
+        """The request is over; without a report nothing is learned, and it counts as sent."""
+        if self.live:
+            self.live = False
+            self._limiter.finish(self, None, 0.0, (), None, of_host=False)
+
+
+class Attempt:
+    """One request in progress, inside `attempt`."""
+
+    __slots__ = ("_limiter", "permit")
+
+    def __init__(self, limiter: Reporting, permit: Permit) -> None:
+        self._limiter = limiter
+        self.permit = permit
+
+    def report(
+        self,
+        status: int = 0,
+        headers: Headers = (),
+        *,
+        latency: float | None = None,
+        error: BaseException | str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        """Say how it went, once. Without a latency the time until now is taken."""
+        outcome = self._limiter.attempt_outcome(status, headers, error, retry_after)
+        took = self._limiter.elapsed(self.permit) if latency is None else latency
+        self.permit.report(outcome, latency=took, headers=headers)
+
+
+def outcome_of(
+    status: int, headers: Headers, error: BaseException | str | None, retry_after: float | None, wall: float
+) -> Outcome:
+    """What a response means for a limiter. Raises ValueError for a status or a time that is none."""
+    if error is not None:
+        code = Code.TIMEOUT if isinstance(error, TimeoutError) else Code.NETWORK_ERROR
+        return Outcome(code, status, str(error))
+    if retry_after is None and headers:
+        fields = fields_of(headers)
+        retry_after = read_retry_after(fields.get("retry-after"), fields.get("date"), wall)
+    if status == 429 or (status in (503, 529) and retry_after):
+        code = Code.RATE_LIMITED
+    elif status >= 500:
+        code = Code.HOST_UNAVAILABLE
+    elif status >= 400:
+        code = Code.HTTP_ERROR
+    else:
+        code = Code.OK if status else Code.CANCELLED
+    return Outcome(code, status, retry_after=retry_after)
+
+
+def fields_of(headers: Headers) -> dict[str, str]:
+    """Headers by their names in lower case. HTTP/2 spells them so, and a plain dict would not find others."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return {name.lower(): value for name, value in pairs}

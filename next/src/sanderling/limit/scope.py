@@ -1,0 +1,250 @@
+"""One host, or one key, domain or address that hosts share: all that decides when a request may leave.
+
+It reads no clock.
+"""
+
+from collections import deque
+from collections.abc import Hashable
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sanderling.clock import Timer
+from sanderling.limit.breaker import Breaker, State
+from sanderling.limit.bucket import Bucket
+from sanderling.limit.pace import LEASE, Pace, is_failure, is_refusal
+from sanderling.limit.rules import LONGEST_WAIT, LimitOptions
+from sanderling.limit.windows import Latencies
+from sanderling.outcome import Code, Outcome
+
+if TYPE_CHECKING:
+    from sanderling.limit.queue import Waiter
+
+KINDS = ("key", "domain", "address")  # of what hosts share: `key/maps`, `domain/example.org`; no host has a slash
+# Outcomes of requests that were not sent, or that we ended ourselves: they teach nothing about the host.
+NOT_SENT = frozenset({Code.DEFERRED, Code.REFUSED})
+NOTHING_LEARNED = NOT_SENT | {Code.CANCELLED}
+
+
+class Saved(msgspec.Struct, omit_defaults=True, array_like=True):
+    """What must not be forgotten of a scope that is evicted, or when the program ends. Times in seconds."""
+
+    at: float  # when it was saved
+    wait: float = 0.0  # until it may be requested
+    open: float = 0.0  # until its open circuit may be probed
+    openings: int = 0  # of its circuit in a row; 0 if it is closed
+    answered: bool = False
+    cap: tuple[float, str] | None = None
+    pace: dict[str, Any] = {}
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Saved).decode
+
+
+class Scope:
+    """The state of one host, or of what hosts share. What is taken here is ended once, by `put_back` or by `end`."""
+
+    __slots__ = (
+        "breaker",
+        "cap",
+        "inflight",
+        "latencies",
+        "name",
+        "not_before",
+        "options",
+        "pace",
+        "queue",
+        "refused",
+        "requests",
+        "timer",
+        "used_at",
+        "wanted",
+    )
+
+    def __init__(self, name: str, options: LimitOptions, pace: Pace, breaker: Breaker, latencies: Latencies) -> None:
+        self.name = name
+        self.options = options
+        self.pace = pace
+        self.breaker = breaker
+        self.latencies = latencies
+        self.not_before = -inf  # by Retry-After
+        self.cap: tuple[Bucket, str] | None = None  # a rate that somebody asked us not to exceed, and who
+        self.requests = 0
+        self.refused = 0
+        self.inflight = 0
+        self.used_at = -inf
+        self.queue: deque[Waiter[Any]] | None = None
+        self.wanted = 0  # callers who wait here, or on their way to here
+        self.timer: tuple[Timer, float] | None = None  # and when it fires
+
+    def __repr__(self) -> str:
+        return f"<Scope {self.name}, {self.rate:g} a second, {self.breaker.state}>"
+
+    def ready_at(self, now: float) -> float:
+        """When the next request may leave; at `now` or earlier if it may leave now."""
+        ready = self.pace.ready_at(now)
+        ready = max(ready, self.not_before)
+        if self.cap is not None:
+            ready = max(ready, self.cap[0].ready)
+        breaker = self.breaker
+        if breaker.state is not State.CLOSED:
+            if breaker.rest(now):
+                self.pace.circuit_moved(now, State.HALF_OPEN)
+                ready = max(ready, self.pace.ready_at(now))
+            ready = max(ready, breaker.ready_at(now))
+        return ready
+
+    @property
+    def rate(self) -> float:
+        """Requests a second that are allowed now."""
+        return self.pace.rate if self.cap is None else min(self.pace.rate, self.cap[0].rate)
+
+    def take(self, now: float) -> bool:
+        """A request leaves; whether it is a probe."""
+        self.used_at = now
+        self.requests += 1
+        self.inflight += 1
+        probing = self.pace.probing
+        self.pace.take(now)
+        if self.cap is not None:
+            self.cap[0].take(now)
+        return self.breaker.take(now, LEASE) or probing
+
+    def put_back(self, now: float, sent_at: float, generation: int, number: int) -> None:
+        """The `number`th request did not leave: the next may leave in its place.
+
+        Only if it was the last one. The time of an earlier one is over, and giving it again would make a burst.
+        """
+        if number != self.requests:
+            self.end(now, sent_at, generation)
+            return
+        self.requests -= 1
+        self.inflight -= 1
+        self.breaker.end_probe(sent_at, LEASE, generation)
+        self.pace.put_back(now, sent_at)
+        if self.cap is not None:
+            self.cap[0].put_back()
+
+    def end(self, now: float, sent_at: float, generation: int) -> None:
+        """A permit has ended, with or without a response."""
+        self.inflight -= 1
+        if self.breaker.state is State.HALF_OPEN:
+            self.breaker.end_probe(sent_at, LEASE, generation)
+        self.pace.end(now, sent_at)
+
+    def learn(
+        self,
+        now: float,
+        sent_at: float,
+        generation: int,
+        outcome: Outcome,
+        latency: float,
+        item: Hashable | None,
+        *,
+        of_host: bool,
+    ) -> None:
+        """Take in a response to a request that left in that generation of the circuit."""
+        if not (0 < latency < inf):
+            latency = 0.0
+        refused, failure = is_refusal(outcome), is_failure(outcome)
+        self.refused += refused
+        wait = outcome.retry_after or 0.0
+        if wait:
+            self.wait_until(now + min(wait, LONGEST_WAIT))
+        failed = self.pace.learn(now, sent_at, outcome, latency)
+        if latency and outcome.status:
+            self.latencies.add(latency)
+        if wait and (refused or failure):
+            return  # the host steers us, which is neither a success nor a failure
+        if failed:
+            moved = self.breaker.fail(now, generation, item, of_host=of_host or not outcome.sent)
+        else:
+            moved = self.breaker.succeed(now, generation)
+        if moved:
+            self.breaker.hold(self.not_before)
+            self.pace.circuit_moved(now, self.breaker.state)
+
+    def wait_until(self, instant: float) -> None:
+        """Send nothing before that; an earlier order is never shortened."""
+        self.not_before = max(self.not_before, instant)
+        self.breaker.hold(self.not_before)
+
+    def set_cap(self, rps: float | None, why: str, now: float) -> None:
+        """Never exceed `rps`; None lifts it."""
+        if rps is None:
+            self.cap = None
+        elif self.cap is None:
+            self.cap = Bucket(rps, 1.0, now), why
+            self.cap[0].ready = max(now, self.used_at + 1 / rps)
+        else:
+            self.cap[0].set_rate(rps, 1.0, now)
+            self.cap = self.cap[0], why
+
+    def is_idle(self, now: float, seconds: float) -> bool:
+        """Whether nobody has requested it for so long, or waits for it. A permit that was lost counts for a while."""
+        idle = now - self.used_at
+        if idle < seconds or self.wanted or (self.inflight and idle < max(seconds, 10 * LEASE)):
+            return False
+        # Else it would be requested earlier for having been evicted.
+        return self.pace.ready_at(now) <= now and (self.cap is None or self.cap[0].ready <= now)
+
+    def save(self, now: float, stamp: float) -> bytes | None:
+        """What must not be forgotten, for `restore`; `stamp` is the time that passes meanwhile. None if nothing."""
+        is_open = self.breaker.state is not State.CLOSED
+        saved = Saved(
+            stamp,
+            max(0.0, self.not_before - now),
+            max(0.0, self.breaker.until - now) if is_open else 0.0,
+            max(1, self.breaker.openings) if is_open else 0,
+            is_open and self.breaker.answered,
+            None if self.cap is None else (self.cap[0].rate, self.cap[1]),
+            self.pace.save(),
+        )
+        if saved.wait or is_open or saved.cap or saved.pace:
+            return _encode(saved)
+        return None
+
+    def restore(self, data: bytes, now: float, stamp: float) -> None:
+        """Take up an earlier life. Raises ValueError for what is none."""
+        saved = decode(self.name, data)
+        # A clock that was set back must not lengthen what is left, nor count as time served.
+        elapsed = max(0.0, stamp - saved.at)
+        if saved.wait:
+            self.wait_until(now + max(0.0, min(saved.wait, LONGEST_WAIT) - elapsed))
+        if saved.openings:
+            self.breaker.reopen(
+                now + max(0.0, min(saved.open, LONGEST_WAIT) - elapsed), saved.openings, answered=saved.answered
+            )
+            self.pace.circuit_moved(now, State.OPEN)
+        if saved.cap is not None:
+            self.set_cap(*saved.cap, now)
+        if saved.pace:
+            self.pace.restore(saved.pace, now)
+
+
+def decode(name: str, data: bytes) -> Saved:
+    """What `Scope.save` returned. Raises ValueError for what it did not."""
+    try:
+        saved = _decode(data)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"what is saved of {name} cannot be read: {error}") from None
+    rates = () if saved.cap is None else (saved.cap[0], 1 / saved.cap[0] if saved.cap[0] else inf)
+    if not all(isfinite(each) and each >= 0 for each in (saved.at, saved.wait, saved.open, saved.openings, *rates)):
+        raise ValueError(f"what is saved of {name} has a number that cannot be: {saved}")
+    return saved
+
+
+def silent_until(data: bytes) -> float:
+    """Until when the host is left alone by what was saved."""
+    saved = _decode(data)
+    return saved.at + max(saved.wait, saved.open)
+
+
+def restamp(data: bytes, now: float, stamp: float) -> bytes:
+    """What was saved at an instant of one clock, as if it were saved `now` by another clock that says `stamp`."""
+    saved = _decode(data)
+    elapsed = max(0.0, now - saved.at)
+    left = {"wait": max(0.0, saved.wait - elapsed), "open": max(0.0, saved.open - elapsed)}
+    return _encode(msgspec.structs.replace(saved, at=stamp, **left))
