@@ -5,5 +5,6 @@ from sanderling.limit.permit import Attempt, Permit
 from sanderling.limit.queue import CircuitOpen
 from sanderling.limit.rules import LimitOptions
 from sanderling.limit.snapshot import HostFigures, Snapshot
+from sanderling.limit.threads import ThreadLimiter
 
-__all__ = ["Attempt", "CircuitOpen", "HostFigures", "LimitOptions", "Limiter", "Permit", "Snapshot"]
+__all__ = ["Attempt", "CircuitOpen", "HostFigures", "LimitOptions", "Limiter", "Permit", "Snapshot", "ThreadLimiter"]

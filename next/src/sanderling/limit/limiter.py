@@ -1,10 +1,13 @@
 """When may this host be requested? Ask for a permit, say how the request went, look at what was learned."""
 
+import logging
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from math import inf, isfinite
 from pathlib import Path
 from random import Random
+
+import msgspec
 
 from sanderling.clock import Clock, SystemClock, never_back
 from sanderling.files import write_file
@@ -20,6 +23,8 @@ from sanderling.limit.scope import KINDS, NOT_SENT, NOTHING_LEARNED, Scope
 from sanderling.limit.snapshot import Snapshot, most_active
 from sanderling.options import OptionError
 from sanderling.outcome import Outcome
+
+_log = logging.getLogger(__name__)
 
 
 class BaseLimiter:
@@ -58,6 +63,10 @@ class BaseLimiter:
         self._scope_names = frozenset(scopes or ())
         self._total = self._throttled = self._denied = self._retries = self._refused = 0
         self._waited = 0.0
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what is needed for waiting."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.policy}, {len(self._by_name)} hosts>"
@@ -215,6 +224,10 @@ class BaseLimiter:
         """Seconds since the permit was given."""
         return self._now() - permit.sent_at
 
+    def _count_wait(self, scope: Scope, waited: float) -> None:
+        self._waited += waited
+        self._throttled += waited > scope.options.throttled_after
+
     def _changed(self, scope: Scope) -> None:
         """Somebody who waits may go now, or has to wait for longer."""
 
@@ -251,18 +264,7 @@ class BaseLimiter:
 class Limiter(BaseLimiter):
     """Permits for the tasks of one event loop, first come first served at each host."""
 
-    def __init__(
-        self,
-        limits: LimitOptions | None = None,
-        *,
-        policy: str = "governor",
-        hosts: Mapping[str, LimitOptions] | None = None,
-        scopes: Mapping[str, LimitOptions] | None = None,
-        clock: Clock | None = None,
-        random: Random | None = None,
-        **fields: object,
-    ) -> None:
-        super().__init__(limits, policy=policy, hosts=hosts, scopes=scopes, clock=clock, random=random, **fields)
+    def _prepare(self) -> None:
         self._queues: Queues[Permit] = Queues(self._clock, self._now, self._grant)
 
     async def acquire(self, host: str, *scopes: str) -> Permit:
@@ -270,15 +272,13 @@ class Limiter(BaseLimiter):
         permit = self.try_acquire(host, *scopes)
         if permit is not None:
             return permit
-        came = self._now()
+        path, came = self._path(host, scopes), self._now()
         try:
-            permit = await self._queues.wait(self._path(host, scopes), self._put_back)
+            permit = await self._queues.wait(path, self._put_back)
         except CircuitOpen:
             self._denied += 1
             raise
-        waited = self._now() - came
-        self._waited += waited
-        self._throttled += waited > self._memory.find(host).options.throttled_after
+        self._count_wait(path[0], self._now() - came)
         return permit
 
     @asynccontextmanager
@@ -297,6 +297,17 @@ class Limiter(BaseLimiter):
             raise
         finally:
             permit.release()
+
+    async def stream(self, seconds: float, top: int = 10) -> AsyncIterator[Snapshot]:
+        """A snapshot every so often, without end."""
+        while True:
+            await self._clock.sleep(seconds)
+            yield self.snapshot(top)
+
+    async def log_snapshots(self, seconds: float, top: int = 10) -> None:
+        """Log a snapshot every so often, as JSON, until this is cancelled."""
+        async for snapshot in self.stream(seconds, top):
+            _log.info("limiter %s", msgspec.json.encode(snapshot).decode())
 
     def _put_back(self, permit: Permit) -> None:
         """A permit that nobody wants any more."""
