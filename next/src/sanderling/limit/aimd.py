@@ -15,16 +15,16 @@ from sanderling.outcome import Outcome
 
 
 class Aimd:
-    """One host's rate. `latencies.average` is the seed's latency target; each response enters it after `learn`."""
+    """One host's rate. The moving average of its latencies is the target: a response is compared before it enters it."""
 
-    __slots__ = ("_bucket", "_directed_at", "_latencies", "_options", "_reason", "rate")
+    __slots__ = ("_bucket", "_directed_at", "_options", "_reason", "latencies", "rate")
     probing = False
 
-    def __init__(self, options: LimitOptions, now: float, latencies: Latencies) -> None:
+    def __init__(self, options: LimitOptions, now: float) -> None:
         self.rate = options.initial_rps
         self._options = options
         self._bucket = Bucket(self.rate, options.token_bucket_capacity, now)
-        self._latencies = latencies
+        self.latencies = Latencies(options.latency_target)
         self._directed_at = -inf  # when a Retry-After last lowered the rate
         self._reason = ""
 
@@ -53,11 +53,13 @@ class Aimd:
         elif failed:
             self._decrease(now, "a failure")
         elif latency > 0 and (200 <= outcome.status < 400 or (outcome.ok and not outcome.status)):
-            target = self._latencies.average
+            target = self.latencies.average
             if latency >= options.latency_degrade_factor * target:
                 self._decrease(now, "a slow response")
             elif latency < target:
                 self._move(self.rate + options.aimd_increase, now)
+        if latency and outcome.status:
+            self.latencies.add(latency)
         return refused or failed
 
     def circuit_moved(self, now: float, state: State) -> None: ...

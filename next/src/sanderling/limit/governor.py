@@ -58,7 +58,7 @@ class Governor:
     _cut_at: float = -inf  # what was sent before the rate fell says nothing of the new one
     # What came back.
     _served: int = 0
-    _latencies: Latencies = field(default_factory=Latencies)
+    latencies: Latencies = field(default_factory=Latencies)  # of successes
     _opened: float = field(init=False)  # when this window did,
     _closes: float = field(init=False)  # when it is to be judged, and what was seen before it and in it
     _sent_before: int = 0
@@ -104,7 +104,7 @@ class Governor:
             return max(due, self._probe_sent + LEASE)
         if not self._has_room:
             # As soon as a response makes room. Those that hang, or were never reported, block the others once.
-            return max(due, self._bucket.ready - 1 / self._bucket.rate + HANGS + 2 * self._latencies.average)
+            return max(due, self._bucket.ready - 1 / self._bucket.rate + HANGS + 2 * self.latencies.average)
         return due
 
     def take(self, now: float) -> None:
@@ -179,7 +179,7 @@ class Governor:
             self._served += 1
             self._fresh += 1
             if 0 < latency < inf:
-                self._latencies.add(latency)
+                self.latencies.add(latency)
             down = now >= self._closes and self._judge_window(now)
         if down:
             self._cut_at = now
@@ -372,11 +372,11 @@ class Governor:
         """What the window's latencies say; two or three say nothing."""
         if self._fresh < LEAST - 1:
             return LatencyVerdict.FINE
-        verdict = self._slowness.judge(self._latencies.newest(self._fresh), now)
+        verdict = self._slowness.judge(self.latencies.newest(self._fresh), now)
         # Failures before it are no reason to judge by the one or two responses that there were.
         known = self._limit is not None and self._limit.evidence is not Evidence.NOTHING
         if not known and self._served <= RING and verdict is not LatencyVerdict.SUSPECT:
-            self._slowness.meet(self._latencies.newest(RING), now)
+            self._slowness.meet(self.latencies.newest(RING), now)
         return verdict
 
     def _wake(self, silence: float, now: float) -> bool:

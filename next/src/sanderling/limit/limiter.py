@@ -214,15 +214,19 @@ class BaseLimiter:
         for scope, _, _ in permit.parts:
             self._changed(scope)
 
-    def attempt_outcome(
-        self, status: int, headers: Headers, error: BaseException | str | None, retry_after: float | None
-    ) -> Outcome:
-        """What such a response means."""
-        return outcome_of(status, headers, error, retry_after, self._clock.wall())
-
-    def elapsed(self, permit: Permit) -> float:
-        """Seconds since the permit was given."""
-        return self._now() - permit.sent_at
+    def report(
+        self,
+        permit: Permit,
+        status: int,
+        headers: Headers,
+        latency: float | None,
+        error: BaseException | str | None,
+        retry_after: float | None,
+    ) -> None:
+        """Report on a permit what a response means; without a latency the time since it was given is taken."""
+        outcome = outcome_of(status, headers, error, retry_after, self._clock.wall())
+        took = self._now() - permit.sent_at if latency is None else latency
+        permit.report(outcome, latency=took, headers=headers)
 
     def _count_wait(self, scope: Scope, waited: float) -> None:
         self._waited += waited

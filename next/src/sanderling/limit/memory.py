@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from math import inf, isnan
 from random import Random
 
 import msgspec
@@ -11,9 +12,8 @@ from sanderling.limit.aimd import Aimd
 from sanderling.limit.breaker import Breaker
 from sanderling.limit.governor import Governor
 from sanderling.limit.pace import Fixed, Pace, Unpaced
-from sanderling.limit.rules import LimitOptions, patterns_of
-from sanderling.limit.scope import KINDS, Scope, decode, restamp, silent_until
-from sanderling.limit.windows import Latencies
+from sanderling.limit.rules import LONGEST_WAIT, LimitOptions, patterns_of
+from sanderling.limit.scope import KINDS, Saved, Scope
 
 POLICIES = ("governor", "aimd", "none", "fixed")
 LOOKED_AT = 3  # hosts that are looked at for eviction whenever a new one comes: more than come, so that it catches up
@@ -21,10 +21,15 @@ FORMAT = 1
 
 
 class SavedLimiter(msgspec.Struct):
-    """What `Limiter.dump` returns: times are those of the wall clock."""
+    """What `Limiter.dump` returns: instants, and when it was saved, are of the wall clock."""
 
     format: int
-    hosts: dict[str, bytes]
+    at: float
+    hosts: dict[str, Saved]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(SavedLimiter).decode
 
 
 class Memory:
@@ -50,7 +55,7 @@ class Memory:
         self._shared = scopes
         self._now = now
         self._random = random
-        self._evicted: dict[str, bytes] = {}
+        self._evicted: dict[str, Saved] = {}
 
     def find(self, name: str) -> Scope:
         """The state of a host, or of a scope such as `key/maps`. Raises HostError or ValueError for what is neither."""
@@ -66,7 +71,7 @@ class Memory:
         scope = self.scopes[name] = self._make(name, now)
         saved = self._evicted.pop(name, None)
         if saved is not None:
-            scope.restore(saved, now, now)
+            scope.restore(saved, now)
         return scope
 
     def evict(self, seconds: float | None = None) -> int:
@@ -80,27 +85,29 @@ class Memory:
     def dump(self, wall: float) -> bytes:
         """What must not be forgotten, of hosts in memory and of evicted ones."""
         now = self._now()
-        saved = {name: restamp(data, now, wall) for name, data in self._evicted.items()}
-        saved |= {name: data for name, each in self.scopes.items() if (data := each.save(now, wall)) is not None}
-        return msgspec.msgpack.encode(SavedLimiter(FORMAT, saved))
+        saved = self._evicted | {name: each for name, scope in self.scopes.items() if (each := scope.save(now))}
+        return _encode(SavedLimiter(FORMAT, wall, {name: _move(each, wall - now) for name, each in saved.items()}))
 
     def restore(self, data: bytes, wall: float) -> None:
         """Take up what `dump` returned; the time since then counts. Raises ValueError for anything else."""
         try:
-            saved = msgspec.msgpack.decode(data, type=SavedLimiter)
+            saved = _decode(data)
         except msgspec.DecodeError as error:
             raise ValueError(f"this is not what a limiter has saved: {error}") from None
         if saved.format != FORMAT:
             raise ValueError(f"what a limiter has saved has format {saved.format}; expected {FORMAT}")
+        for name, each in saved.hosts.items():
+            rate = 1.0 if each.cap is None else each.cap[0]
+            if any(map(isnan, (saved.at, each.not_before, each.open_until))) or not 0 < rate < inf:
+                raise ValueError(f"what a limiter has saved of {name} has a number that cannot be: {each}")
         now = self._now()
         for name, each in saved.hosts.items():
-            decode(name, each)
-        for name, each in saved.hosts.items():
+            # A clock that was set back must not make a silence longer than it was.
+            moved = _move(each, now - max(wall, saved.at), now + LONGEST_WAIT)
             if name in self.scopes:
-                self.scopes[name].restore(each, now, wall)
+                self.scopes[name].restore(moved, now)
             else:
-                # By our own clock from here on. A wall clock that was set back must not make the silence longer.
-                self._keep(name, restamp(each, wall, now), now)
+                self._keep(name, moved, now)
 
     def _normalise(self, name: str) -> str:
         kind, slash, rest = name.partition("/")
@@ -121,18 +128,17 @@ class Memory:
             found = (self._hosts[pattern] for pattern in patterns_of(name) if pattern in self._hosts)
             options = next(found, self._limits)
             policy = self._policy if options.enabled else "none"
-        latencies = Latencies(options.latency_target)
         pace: Pace
         match policy:
             case "governor":
                 pace = Governor(options, now)
             case "aimd":
-                pace = Aimd(options, now, latencies)
+                pace = Aimd(options, now)
             case "fixed":
                 pace = Fixed(options, now)
             case _:
                 pace = Unpaced()
-        return Scope(name, options, pace, Breaker(options, self._random, careful=policy != "aimd"), latencies)
+        return Scope(name, options, pace, Breaker(options, self._random, careful=policy != "aimd"))
 
     def _evict_idle(self, now: float) -> None:
         """Make room for one more host."""
@@ -149,20 +155,26 @@ class Memory:
 
     def _evict(self, scope: Scope, now: float) -> None:
         del self.scopes[scope.name]
-        saved = scope.save(now, now)
+        saved = scope.save(now)
         if saved is not None:
             self._keep(scope.name, saved, now)
 
-    def _keep(self, name: str, data: bytes, now: float) -> None:
-        self._evicted[name] = data
+    def _keep(self, name: str, saved: Saved, now: float) -> None:
+        self._evicted[name] = saved
         if len(self._evicted) > self._limits.max_hosts:
             # A quarter at once, so that the sorting is spread over many hosts.
-            by_silence = sorted(self._evicted, key=lambda each: max(now, silent_until(self._evicted[each])))
+            by_silence = sorted(self._evicted, key=lambda each: max(now, self._evicted[each].silent_until))
             for each in by_silence[: max(1, len(by_silence) // 4)]:
                 del self._evicted[each]
 
     def __iter__(self) -> Iterator[Scope]:
         return iter(self.scopes.values())
+
+
+def _move(saved: Saved, seconds: float, latest: float = inf) -> Saved:
+    """The same on another clock, which is `seconds` ahead; no silence lasts beyond `latest` there."""
+    instants = {name: min(latest, getattr(saved, name) + seconds) for name in ("not_before", "open_until")}
+    return msgspec.structs.replace(saved, **instants)
 
 
 _EXAMPLES = ("example.org", "key/maps", "domain/example.org", "address/203.0.113.7")

@@ -9,6 +9,7 @@ from sanderling.limit.breaker import State
 from sanderling.limit.bucket import Bucket
 from sanderling.limit.rate_headers import Quota
 from sanderling.limit.rules import LimitOptions
+from sanderling.limit.windows import Latencies
 from sanderling.outcome import Code, Outcome
 
 # Seconds after which a permit that was neither reported nor released no longer keeps others waiting.
@@ -22,6 +23,7 @@ class Pace(Protocol):
     """
 
     rate: float  # requests a second now
+    latencies: Latencies  # of responses, or only of good ones
 
     @property
     def probing(self) -> bool:
@@ -66,9 +68,13 @@ class Pace(Protocol):
 
 
 class _Unlearning:
-    """What a policy does that learns nothing."""
+    """What a policy does that learns no rate."""
 
+    __slots__ = ("latencies",)
     probing = False
+
+    def __init__(self) -> None:
+        self.latencies = Latencies()
 
     def end(self, now: float, sent_at: float) -> None: ...
 
@@ -96,6 +102,8 @@ class Unpaced(_Unlearning):
     def put_back(self, now: float, sent_at: float) -> None: ...
 
     def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float) -> bool:
+        if latency and outcome.status:
+            self.latencies.add(latency)
         return False
 
     def tokens(self, now: float) -> float:
@@ -114,6 +122,7 @@ class Fixed(_Unlearning):
     __slots__ = ("_bucket", "_set", "rate")
 
     def __init__(self, options: LimitOptions, now: float) -> None:
+        super().__init__()
         self._set = self.rate = options.max_rps
         self._bucket = Bucket(self.rate, depth_of(self.rate, options.token_bucket_capacity), now)
 
@@ -127,6 +136,8 @@ class Fixed(_Unlearning):
         self._bucket.put_back()
 
     def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float) -> bool:
+        if latency and outcome.status:
+            self.latencies.add(latency)
         if is_refusal(outcome):
             if not outcome.retry_after:
                 self._move(max(self.rate / 2, self._set / 64), now)

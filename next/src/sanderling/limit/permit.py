@@ -1,39 +1,18 @@
 """Leave to send one request, and what is reported about it."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from sanderling.limit.retry_after import retry_after as read_retry_after
 from sanderling.limit.scope import Scope
 from sanderling.outcome import Code, Outcome
 
+if TYPE_CHECKING:
+    from sanderling.limit.limiter import BaseLimiter
+
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 # What one scope was taken from for a permit: its state, the number of the request there, its circuit's generation.
 Part = tuple[Scope, int, int]
-
-
-class Reporting(Protocol):
-    """Who gave the permit."""
-
-    def finish(
-        self,
-        permit: "Permit",
-        outcome: Outcome | None,
-        latency: float,
-        headers: Headers,
-        item: Hashable | None,
-        *,
-        of_host: bool,
-    ) -> None:
-        """A permit has ended; without an outcome nothing is learned."""
-
-    def attempt_outcome(
-        self, status: int, headers: Headers, error: BaseException | str | None, retry_after: float | None
-    ) -> Outcome:
-        """What such a response means."""
-
-    def elapsed(self, permit: "Permit") -> float:
-        """Seconds since the permit was given."""
 
 
 class Permit:
@@ -41,7 +20,7 @@ class Permit:
 
     __slots__ = ("_limiter", "host", "live", "parts", "probe", "sent_at")
 
-    def __init__(self, limiter: Reporting, parts: tuple[Part, ...], sent_at: float, *, probe: bool) -> None:
+    def __init__(self, limiter: "BaseLimiter", parts: tuple[Part, ...], sent_at: float, *, probe: bool) -> None:
         self._limiter = limiter
         self.host = parts[0][0].name
         self.parts = parts
@@ -82,7 +61,7 @@ class Attempt:
 
     __slots__ = ("_limiter", "permit")
 
-    def __init__(self, limiter: Reporting, permit: Permit) -> None:
+    def __init__(self, limiter: "BaseLimiter", permit: Permit) -> None:
         self._limiter = limiter
         self.permit = permit
 
@@ -96,9 +75,7 @@ class Attempt:
         retry_after: float | None = None,
     ) -> None:
         """Say how it went, once. Without a latency the time until now is taken."""
-        outcome = self._limiter.attempt_outcome(status, headers, error, retry_after)
-        took = self._limiter.elapsed(self.permit) if latency is None else latency
-        self.permit.report(outcome, latency=took, headers=headers)
+        self._limiter.report(self.permit, status, headers, latency, error, retry_after)
 
 
 def outcome_of(

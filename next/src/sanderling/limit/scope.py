@@ -5,7 +5,7 @@ It reads no clock.
 
 from collections import deque
 from collections.abc import Hashable
-from math import inf, isfinite
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +15,6 @@ from sanderling.limit.breaker import Breaker, State
 from sanderling.limit.bucket import Bucket
 from sanderling.limit.pace import LEASE, Pace, is_failure, is_refusal
 from sanderling.limit.rules import LONGEST_WAIT, LimitOptions
-from sanderling.limit.windows import Latencies
 from sanderling.outcome import Code, Outcome
 
 if TYPE_CHECKING:
@@ -28,19 +27,19 @@ NOTHING_LEARNED = NOT_SENT | {Code.CANCELLED}
 
 
 class Saved(msgspec.Struct, omit_defaults=True, array_like=True):
-    """What must not be forgotten of a scope that is evicted, or when the program ends. Times in seconds."""
+    """What must not be forgotten of a scope that is evicted, or when the program ends. Instants are the limiter's."""
 
-    at: float  # when it was saved
-    wait: float = 0.0  # until it may be requested
-    open: float = 0.0  # until its open circuit may be probed
+    not_before: float = -inf
+    open_until: float = -inf
     openings: int = 0  # of its circuit in a row; 0 if it is closed
     answered: bool = False
     cap: tuple[float, str] | None = None
     pace: dict[str, Any] = {}
 
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Saved).decode
+    @property
+    def silent_until(self) -> float:
+        """When it may be requested again."""
+        return max(self.not_before, self.open_until)
 
 
 class Scope:
@@ -50,7 +49,6 @@ class Scope:
         "breaker",
         "cap",
         "inflight",
-        "latencies",
         "name",
         "not_before",
         "options",
@@ -63,12 +61,11 @@ class Scope:
         "wanted",
     )
 
-    def __init__(self, name: str, options: LimitOptions, pace: Pace, breaker: Breaker, latencies: Latencies) -> None:
+    def __init__(self, name: str, options: LimitOptions, pace: Pace, breaker: Breaker) -> None:
         self.name = name
         self.options = options
         self.pace = pace
         self.breaker = breaker
-        self.latencies = latencies
         self.not_before = -inf  # by Retry-After
         self.cap: tuple[Bucket, str] | None = None  # a rate that somebody asked us not to exceed, and who
         self.requests = 0
@@ -154,8 +151,6 @@ class Scope:
         if wait:
             self.wait_until(now + min(wait, LONGEST_WAIT))
         failed = self.pace.learn(now, sent_at, outcome, latency)
-        if latency and outcome.status:
-            self.latencies.add(latency)
         if wait and (refused or failure):
             return  # the host steers us, which is neither a success nor a failure
         if failed:
@@ -190,61 +185,28 @@ class Scope:
         # Else it would be requested earlier for having been evicted.
         return self.pace.ready_at(now) <= now and (self.cap is None or self.cap[0].ready <= now)
 
-    def save(self, now: float, stamp: float) -> bytes | None:
-        """What must not be forgotten, for `restore`; `stamp` is the time that passes meanwhile. None if nothing."""
+    def save(self, now: float) -> Saved | None:
+        """What must not be forgotten, for `restore`. None if nothing."""
         is_open = self.breaker.state is not State.CLOSED
-        saved = Saved(
-            stamp,
-            max(0.0, self.not_before - now),
-            max(0.0, self.breaker.until - now) if is_open else 0.0,
+        cap, pace = None if self.cap is None else (self.cap[0].rate, self.cap[1]), self.pace.save()
+        if self.not_before <= now and not (is_open or cap or pace):
+            return None
+        return Saved(
+            self.not_before,
+            self.breaker.until if is_open else -inf,
             max(1, self.breaker.openings) if is_open else 0,
             is_open and self.breaker.answered,
-            None if self.cap is None else (self.cap[0].rate, self.cap[1]),
-            self.pace.save(),
+            cap,
+            pace,
         )
-        if saved.wait or is_open or saved.cap or saved.pace:
-            return _encode(saved)
-        return None
 
-    def restore(self, data: bytes, now: float, stamp: float) -> None:
-        """Take up an earlier life. Raises ValueError for what is none."""
-        saved = decode(self.name, data)
-        # A clock that was set back must not lengthen what is left, nor count as time served.
-        elapsed = max(0.0, stamp - saved.at)
-        if saved.wait:
-            self.wait_until(now + max(0.0, min(saved.wait, LONGEST_WAIT) - elapsed))
+    def restore(self, saved: Saved, now: float) -> None:
+        """Take up an earlier life."""
+        self.wait_until(saved.not_before)
         if saved.openings:
-            self.breaker.reopen(
-                now + max(0.0, min(saved.open, LONGEST_WAIT) - elapsed), saved.openings, answered=saved.answered
-            )
+            self.breaker.reopen(saved.open_until, saved.openings, answered=saved.answered)
             self.pace.circuit_moved(now, State.OPEN)
         if saved.cap is not None:
             self.set_cap(*saved.cap, now)
         if saved.pace:
             self.pace.restore(saved.pace, now)
-
-
-def decode(name: str, data: bytes) -> Saved:
-    """What `Scope.save` returned. Raises ValueError for what it did not."""
-    try:
-        saved = _decode(data)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"what is saved of {name} cannot be read: {error}") from None
-    rates = () if saved.cap is None else (saved.cap[0], 1 / saved.cap[0] if saved.cap[0] else inf)
-    if not all(isfinite(each) and each >= 0 for each in (saved.at, saved.wait, saved.open, saved.openings, *rates)):
-        raise ValueError(f"what is saved of {name} has a number that cannot be: {saved}")
-    return saved
-
-
-def silent_until(data: bytes) -> float:
-    """Until when the host is left alone by what was saved."""
-    saved = _decode(data)
-    return saved.at + max(saved.wait, saved.open)
-
-
-def restamp(data: bytes, now: float, stamp: float) -> bytes:
-    """What was saved at an instant of one clock, as if it were saved `now` by another clock that says `stamp`."""
-    saved = _decode(data)
-    elapsed = max(0.0, now - saved.at)
-    left = {"wait": max(0.0, saved.wait - elapsed), "open": max(0.0, saved.open - elapsed)}
-    return _encode(msgspec.structs.replace(saved, at=stamp, **left))

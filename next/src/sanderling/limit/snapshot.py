@@ -53,13 +53,14 @@ def figures_of(scope: Scope, now: float, wall: float) -> HostFigures:
     breaker = scope.breaker
     breaker.window.expire(now)
     silent = max(scope.not_before, breaker.until if breaker.state is State.OPEN else -inf)
-    known = scope.latencies.p95 > 0
+    latencies = scope.pace.latencies
+    known = latencies.p95 > 0
     return HostFigures(
         scope.name,
         scope.rate,
         scope.pace.tokens(now),
-        scope.latencies.average if known else None,
-        scope.latencies.p95 if known else None,
+        latencies.average if known else None,
+        latencies.p95 if known else None,
         breaker.window.error_rate,
         breaker.state.value,
         breaker.failures,
