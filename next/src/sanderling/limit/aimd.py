@@ -15,7 +15,7 @@ from sanderling.outcome import Outcome
 
 
 class Aimd:
-    """One host's rate. The moving average of its latencies is the target: a response is compared before it enters it."""
+    """One host's rate. Its target is the moving average of latencies: a response is compared before it enters it."""
 
     __slots__ = ("_bucket", "_directed_at", "_options", "_reason", "latencies", "rate")
     probing = False
