@@ -26,6 +26,7 @@ Work = Callable[[bytes, bytes], bytes]
 REQUEST = struct.Struct("<IQ?")  # bytes of the head, bytes of the body, whether the body is the path of a file
 ANSWER = struct.Struct("<QB?d")  # bytes of the answer, index in FAILURES, whether the reader ends, its CPU so far
 FAILURES = ("", "error", "memory", "answer too large")
+OPENING = 60.0  # seconds to import what the work needs
 
 
 class ReaderLimits(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ def _serve(channel: socket.socket) -> None:
         works.append(open_work(opening.function, opening.argument))
         return b""
 
-    signal.setitimer(signal.ITIMER_REAL, limits.wall)
+    signal.setitimer(signal.ITIMER_REAL, OPENING)
     failure, answer = answer_item(open_here, b"", b"", limits.answer)
     signal.setitimer(signal.ITIMER_REAL, 0)
     space, resident = _memory()
