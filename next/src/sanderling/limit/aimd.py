@@ -44,7 +44,7 @@ class Aimd:
     def learn(self, now: float, sent_at: float, outcome: Outcome, latency: float) -> bool:
         options = self._options
         refused, failed = is_refusal(outcome), is_failure(outcome)
-        if outcome.retry_after and (refused or failed):
+        if outcome.retry_after:
             if sent_at >= self._directed_at:  # of requests that were out together, one decrease
                 self._directed_at = now
                 self._decrease(now, "a Retry-After")

@@ -43,7 +43,8 @@ class BaseLimiter:
     ) -> None:
         """Limits for all hosts, either as options or as `fields` of them: `Limiter(max_rps=4)`.
 
-        `hosts` has the limits of some hosts, by pattern (`api.example.org`, `*.example.org`), the whole of them.
+        `hosts` has the limits of some hosts, by pattern (`api.example.org`, `*.example.org`); what they do not
+        say is as for all.
         `scopes` has those of what hosts share: `{"key/maps": LimitOptions(max_rps=3)}`. `policy` is `governor`, which
         learns each host's limit; `aimd`, which is seed 003's law; `none`, which paces nothing; or `fixed`, which
         requests each host at its `max_rps`.
@@ -57,7 +58,8 @@ class BaseLimiter:
         self._clock = clock or SystemClock()
         self._now = self._clock.now if isinstance(self._clock, SystemClock) else never_back(self._clock.now)
         self._random = random or Random()
-        self._memory = Memory(self.limits, policy, hosts or {}, scopes or {}, self._now, self._random)
+        own = {pattern: each.over(self.limits, pattern) for pattern, each in (hosts or {}).items()}
+        self._memory = Memory(self.limits, policy, own, scopes or {}, self._now, self._random)
         self._by_name = self._memory.scopes
         self._shares_domains = any(name.startswith("domain/") for name in scopes or ())
         self._scope_names = frozenset(scopes or ())
@@ -117,6 +119,8 @@ class BaseLimiter:
 
         `attempts` were made. A transport error is worth a retry, and a status of `transient_codes`.
         """
+        if attempts < 1:
+            raise ValueError(f"attempts is {attempts}; expected those that were made, 1 or more")
         options = self._memory.find(host).options
         worth = error is not None or (status in options.transient_codes and status not in options.permanent_codes)
         if attempts >= options.retry_max_attempts or not worth:
@@ -161,22 +165,22 @@ class BaseLimiter:
         """Evict hosts whose time to live is over; how many they were. New hosts push them out by themselves."""
         return self._memory.evict()
 
-    def dump(self) -> bytes:
-        """What must outlive the process: Retry-After, open circuits, learned limits, caps. For `restore`."""
-        return self._memory.dump(self._clock.wall())
+    def saved(self, host: str) -> bytes | None:
+        """What must not be forgotten of a host: Retry-After, open circuit, learned limit, cap. None if nothing."""
+        return self._memory.dump(self._clock.wall(), host)
 
-    def restore(self, saved: bytes) -> None:
-        """Take up what `dump` returned; the time since then counts. Raises ValueError for anything else."""
-        self._memory.restore(saved, self._clock.wall())
+    def restore(self, host: str, saved: bytes) -> None:
+        """Take up what `saved` returned; the time since then counts. Raises ValueError for anything else."""
+        self._memory.restore(saved, self._clock.wall(), host)
 
     def save(self, path: Path) -> None:
-        """Write what was learned to a file."""
-        write_file(path, self.dump())
+        """Write what must not be forgotten of all hosts to a file."""
+        write_file(path, self._memory.dump(self._clock.wall()) or b"")
 
     def load(self, path: Path) -> None:
         """Take up what `save` wrote; nothing if there is no such file. Raises ValueError for another file."""
         if path.exists():
-            self.restore(path.read_bytes())
+            self._memory.restore(path.read_bytes(), self._clock.wall())
 
     # For permits.
 

@@ -82,13 +82,18 @@ class Memory:
                 self._evict(scope, now)
         return before - len(self.scopes)
 
-    def dump(self, wall: float) -> bytes:
-        """What must not be forgotten, of hosts in memory and of evicted ones."""
+    def dump(self, wall: float, host: str | None = None) -> bytes | None:
+        """What must not be forgotten, of hosts in memory and of evicted ones, or of one; None if that is nothing."""
         now = self._now()
-        saved = self._evicted | {name: each for name, scope in self.scopes.items() if (each := scope.save(now))}
-        return _encode(SavedLimiter(FORMAT, wall, {name: _move(each, wall - now) for name, each in saved.items()}))
+        names = [*self._evicted, *self.scopes] if host is None else [self._normalise(host)]
+        saved = {}
+        for name in names:
+            each = self.scopes[name].save(now) if name in self.scopes else self._evicted.get(name)
+            if each is not None:
+                saved[name] = _move(each, wall - now)
+        return _encode(SavedLimiter(FORMAT, wall, saved)) if saved or host is None else None
 
-    def restore(self, data: bytes, wall: float) -> None:
+    def restore(self, data: bytes, wall: float, host: str | None = None) -> None:
         """Take up what `dump` returned; the time since then counts. Raises ValueError for anything else."""
         try:
             saved = _decode(data)
@@ -96,6 +101,8 @@ class Memory:
             raise ValueError(f"this is not what a limiter has saved: {error}") from None
         if saved.format != FORMAT:
             raise ValueError(f"what a limiter has saved has format {saved.format}; expected {FORMAT}")
+        if host is not None and list(saved.hosts) != [self._normalise(host)]:
+            raise ValueError(f"what a limiter has saved is of {', '.join(saved.hosts)[:100]}; expected {host}")
         for name, each in saved.hosts.items():
             rate = 1.0 if each.cap is None else each.cap[0]
             if any(map(isnan, (saved.at, each.not_before, each.open_until))) or not 0 < rate < inf:

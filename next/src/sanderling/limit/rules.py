@@ -61,8 +61,12 @@ class LimitOptions(Options, table="limits"):
         (400, 401, 403, 404), "Statuses that are never tried again, transient or not.", low=100, high=999
     )
 
+    __slots__ = ("given",)  # what was set, defaults not among it; no option itself
+    given: dict[str, object]
+
     def __init__(self, **values: object) -> None:
         super().__init__(**values)
+        object.__setattr__(self, "given", values)
         # A bound that still has its default makes room for one that was set.
         if "min_rps" not in values:
             self.__dict__["min_rps"] = min(self.min_rps, self.max_rps, self.initial_rps)
@@ -88,6 +92,13 @@ class LimitOptions(Options, table="limits"):
                 f"retry_base_delay is {self.retry_base_delay:g} s and retry_max_delay {self.retry_max_delay:g} s; "
                 "expected retry_base_delay <= retry_max_delay"
             )
+
+    def over(self, general: "LimitOptions", origin: str) -> "LimitOptions":
+        """These limits, and where they say nothing the `general` ones."""
+        try:
+            return LimitOptions(**{**general.given, **self.given})
+        except OptionError as error:
+            raise OptionError(f"{origin}: {error}") from None
 
     def clamp(self, rate: float) -> float:
         """The allowed rate nearest to `rate`."""

@@ -110,5 +110,7 @@ def _locked(method: Callable[..., object]) -> Callable[..., object]:
 
 
 # All others of its methods wait for nothing: they are those of BaseLimiter, one at a time.
-for _name in "ready_at is_open feedback plan_retry set_cap wait_until snapshot evict_idle dump restore finish".split():
+for _name in (
+    "ready_at is_open feedback plan_retry set_cap wait_until snapshot evict_idle saved restore save load finish"
+).split():
     setattr(ThreadLimiter, _name, _locked(getattr(BaseLimiter, _name)))
