@@ -70,6 +70,7 @@ class PageFacts(msgspec.Struct, omit_defaults=True):
     language: str | None = None  # BCP 47 in lower case: en, pt-br
     published: str | None = None  # ISO 8601
     canonical: str | None = None
+    alternates: dict[str, str] = {}  # this page in other languages: hreflang in lower case, URL
     refresh: str | None = None  # where a meta refresh leads
     robots: tuple[str, ...] = ()  # directives for all and for us: noindex, nofollow, …
     links: tuple[Link, ...] = ()
@@ -92,7 +93,7 @@ def read_page(body: bytes, content_type: str | None, url: str, *, text: TextMode
     resolve = _Resolver(tree, url, charset)
     metadata = _metadata(metas, cut)
     json_ld = _json_ld(tree, cut)
-    links, canonical = _links(tree, resolve, cut)
+    links, canonical, alternates = _links(tree, resolve, cut)
     title = _title(tree) or metadata.get("og:title", "")
     if len(title) > MAX_TITLE:
         cut.append(f"{len(title) - MAX_TITLE:,} characters of the title after the first {MAX_TITLE:,}")
@@ -106,6 +107,7 @@ def read_page(body: bytes, content_type: str | None, url: str, *, text: TextMode
         language=_declared_language(tree, metadata) or _detected_language(tree, main_text),
         published=_published(metadata, json_ld),
         canonical=canonical,
+        alternates=alternates,
         refresh=next((target for content in refreshes if (target := resolve(_refresh_target(content)))), None),
         robots=tuple(sorted(directives(said))),
         links=links,
@@ -179,9 +181,12 @@ def _normalise(href: str, base: str) -> str | None:
 _normalise_again = lru_cache(maxsize=8192)(_normalise)
 
 
-def _links(tree: LexborHTMLParser, resolve: _Resolver, cut: list[str]) -> tuple[tuple[Link, ...], str | None]:
-    """Every link once, and the canonical URL."""
+def _links(
+    tree: LexborHTMLParser, resolve: _Resolver, cut: list[str]
+) -> tuple[tuple[Link, ...], str | None, dict[str, str]]:
+    """Every link once, the canonical URL, and the page in other languages."""
     found: dict[str, Link] = {}
+    alternates: dict[str, str] = {}
     canonical = None
     skipped = 0
     for node in tree.css(_LINKS):
@@ -191,6 +196,11 @@ def _links(tree: LexborHTMLParser, resolve: _Resolver, cut: list[str]) -> tuple[
             rels = rel.lower().split()
             if "canonical" in rels:
                 canonical = canonical or resolve(said.get("href"))
+            language = (said.get("hreflang") or "").strip().lower()[:35]
+            if language and "alternate" in rels and len(alternates) < MAX_METADATA:
+                other = resolve(said.get("href"))
+                if other is not None:
+                    alternates.setdefault(language, other)
             if _LED_TO.isdisjoint(rels):
                 continue
         url = resolve(said.get("href") or said.get("src"))
@@ -207,7 +217,7 @@ def _links(tree: LexborHTMLParser, resolve: _Resolver, cut: list[str]) -> tuple[
             found[url] = Link(url)
     if skipped:
         cut.append(f"{skipped:,} links after the first {MAX_LINKS:,} links")
-    return tuple(found.values()), canonical
+    return tuple(found.values()), canonical, alternates
 
 
 def _title(tree: LexborHTMLParser) -> str:

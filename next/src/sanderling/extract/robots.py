@@ -21,6 +21,7 @@ AGENT = "sanderling"  # our product token
 MAX_ROBOTS = 500 * 1024  # bytes that are read: RFC 9309, 2.5, demands as many, and Google reads no more
 MAX_SITEMAPS = 1000  # which may list 50 million pages
 MAX_DELAY = 300.0  # seconds; a larger Crawl-delay was meant in milliseconds, or means that no crawl would ever end
+AGAIN = 86_400.0  # seconds after which it is requested again (RFC 9309, 2.4)
 # A rule with `*` costs 0.2 µs a URL, and up to 0.3 µs a character where both are built to be slow: 10 ms at most.
 MAX_WILDCARDS = 1000
 MAX_WILDCARD_CHARACTERS = 32 * 1024
