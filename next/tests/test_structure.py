@@ -30,7 +30,7 @@ FLOOR = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 # What their documentation names. Anything else of another package may change without notice.
 DOCUMENTED = frozenset(
     "ada_url aiohttp aiohttp.abc aiohttp.resolver aiohttp.web asyncpg asyncpg.exceptions backports backports.zstd"
-    " brotli compression.zstd html_to_markdown jmespath jmespath.exceptions msgspec msgspec.json msgspec.msgpack"
+    " brotli compression.zstd html_to_markdown jmespath jmespath.exceptions lxml msgspec msgspec.json msgspec.msgpack"
     " msgspec.toml prometheus_client publicsuffixlist resiliparse resiliparse.extract.html2text resiliparse.parse"
     " resiliparse.parse.encoding resiliparse.parse.html resiliparse.parse.lang rich rich.console rich.live rich.table"
     " rich.text scrapy selectolax.lexbor structlog trafilatura uvloop".split()

@@ -22,7 +22,7 @@ HOST = "host.example"
 class Play:
     """One host, requested on a fake clock through the seed's interface."""
 
-    def __init__(self, **fields: Any) -> None:  # noqa: ANN401 - of several types
+    def __init__(self, **fields: Any) -> None:
         self.clock = FakeClock()
         self.limiter = Limiter(clock=self.clock, random=Random(3), policy="aimd", **fields)
 
@@ -40,7 +40,7 @@ class Play:
         """Seconds until the next request may leave."""
         return max(0.0, self.limiter.ready_at(HOST) - self.clock.now())
 
-    def feed(self, *statuses: int, latency: float = 0.1, **more: Any) -> None:  # noqa: ANN401 - the same
+    def feed(self, *statuses: int, latency: float = 0.1, **more: Any) -> None:
         for status in statuses:
             self.limiter.feedback(HOST, status=status, latency=latency, **more)
 
