@@ -177,10 +177,11 @@ class Breaker:
         # At the usual share of failures, so many in a row are improbable.
         clean = max(5, options.consecutive_fail_threshold)
         more = max(0, min(MOST_IN_A_ROW, int(log(IMPROBABLE) / log(self._usual)) + 1) - clean)
-        if len(self._items or ()) >= options.consecutive_fail_threshold + more or self._unreached >= UNREACHED + more:
+        row = options.consecutive_fail_threshold + more
+        if len(self._items or ()) >= row or self._unreached >= UNREACHED + more:
             return True
         return any(
-            total >= options.min_samples_to_trip
+            errors >= row
             and errors >= options.error_rate_threshold * total
             and _is_improbable(errors, total, self._usual)
             for total, errors in self.window.recent()
