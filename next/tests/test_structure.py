@@ -33,7 +33,7 @@ DOCUMENTED = frozenset(
     " brotli compression.zstd html_to_markdown jmespath jmespath.exceptions lxml msgspec msgspec.json msgspec.msgpack"
     " msgspec.toml prometheus_client publicsuffixlist resiliparse resiliparse.extract.html2text resiliparse.parse"
     " resiliparse.parse.encoding resiliparse.parse.html resiliparse.parse.lang rich rich.console rich.live rich.table"
-    " rich.text scrapy selectolax.lexbor structlog trafilatura uvloop".split()
+    " rich.text scrapy selectolax.lexbor structlog trafilatura uvloop yarl".split()
 )
 # Documented in spite of their names.
 PUBLIC = frozenset({"os._exit", "_replace", "_asdict", "_value_"})
