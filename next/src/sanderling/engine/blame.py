@@ -11,7 +11,7 @@ from enum import Enum
 from math import inf
 
 from sanderling.engine.ends import Ended, HostEnds, Standing
-from sanderling.engine.rules import BlameRules
+from sanderling.engine.rules import BlameRules, RetryRule
 
 
 class Verdict(Enum):
@@ -60,3 +60,14 @@ def judge(ended: Ended, host: HostEnds, rules: BlameRules) -> Judgement:
         return Judgement(Verdict.FAIL, failures)
     # All its failures are within one silence of the host, which proves nothing against the item.
     return Judgement(Verdict.WAIT, ended.failures, rules.pause(1))
+
+
+def judge_by_retry(ended: Ended, retry: RetryRule | None) -> Judgement:
+    """The same where a rule of retries decides, and nobody is blamed. Without one, every response is a result."""
+    if retry is None or ended.standing is Standing.ANSWERED:
+        return END
+    if ended.standing is Standing.UNSENT:
+        return Judgement(Verdict.WAIT, ended.failures, ended.outcome.retry_after or 0.0)
+    failures = ended.failures + 1
+    wait = retry(failures, ended.outcome)
+    return Judgement(Verdict.FAIL, failures) if wait is None else Judgement(Verdict.RETRY, failures, wait)

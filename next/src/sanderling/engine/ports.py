@@ -40,8 +40,8 @@ class HostWork:
     """A host with work on disk."""
 
     name: str
-    wait: float = 0.0  # until its first item is due
-    good: Any = None  # an item that it answered well in an earlier run: what it is probed with until it answers
+    wait: float = 0.0  # until its first item is due, or the host itself where it is parked
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class Handled:
     result: Any = None  # for the sink: rows, links, whatever the system keeps
     size: int = 0  # bytes that `result` holds until it is written
     of_host: bool = False  # the outcome is one of the host's own documents, such as robots.txt
+    repeatable: bool = True  # whether a host that is down may be probed with this request, if it answered it well
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +81,29 @@ class Parked:
     why: Outcome | None = None  # its last response, if it gave one
 
 
+class StoreAwayError(Exception):
+    """A store cannot be reached now. The engine sends nothing, and tries again for a while. The message says why."""
+
+
 class Source(Protocol):
     """What waits, on disk or at a broker."""
 
     async def hosts(self, limit: int) -> Sequence[HostWork]:
         """Hosts with work that the engine does not hold, the earliest due first; parked ones once they are due.
 
-        It holds a host from when it was returned here or by the sink until `release`. May wait for more work to
-        arrive from outside; an empty answer means that none will come but by the sink or `Engine.wake`.
+        It holds a host from when it was returned here or by the sink until `release` or the end of the run. May wait
+        for more work to arrive from outside; an empty answer means that none will come but by the sink, by
+        `Engine.wake`, or from parked hosts. It is asked again every few seconds.
         """
 
     async def take(self, host: str, limit: int) -> Taken:
-        """Items of a host that are due, of which none is taken and not yet written."""
+        """Items of a host that are due, of each class some, of which none is taken and not yet written."""
+
+    def probe(self, host: str) -> Any | None:  # noqa: ANN401 - the system's item
+        """An item that the host answered well in an earlier run: what it is probed with until it answers."""
 
     def release(self, host: str) -> None:
-        """The engine has forgotten this host."""
+        """The engine has forgotten this host: what was taken of it and not written waits again."""
 
     def enough(self, pending: int) -> bool:
         """Whether a budget is spent, if all of `pending` counts: what is in flight or not yet written."""
@@ -140,5 +149,6 @@ class Sink(Protocol):
     async def write(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Sequence[str]:
         """Store what came of these items, and which hosts are parked or answer again.
 
-        Returns the hosts that have new work. What was taken and is in no batch by the end of the run waits on disk.
+        Returns the hosts that have new work and are not parked. What was taken and is in no batch by the end of the
+        run waits on disk. What is to be tried again waits there too, and comes by `take` when it is due.
         """

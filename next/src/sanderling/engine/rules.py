@@ -29,6 +29,9 @@ class BlameRules:
         return min(self.most_failures, int(log(self.improbable) / log(max(self.usual_failures, min(usual, 0.99)))) + 1)
 
 
+RetryRule = Callable[[int, Outcome], float | None]
+
+
 @dataclass(frozen=True, slots=True)
 class EngineRules:
     """How a system runs."""
@@ -37,17 +40,25 @@ class EngineRules:
     per_host: int = 8  # the same at one host: the limiter sets the pace, this bounds what a slow host can hold
     hosts: int = 10_000  # hosts in memory; the others wait on disk
     load: int = 100  # items of a host that are read at once, fewer where many hosts share the memory
+    held: int = 20_000  # items in memory, about
+    slow: float = 10.0  # a request that takes longer lends its slot to another, at a host that answers meanwhile
+    # What ended is written when it is so many items or bytes, or waits for so long.
+    batch: int = 500
+    batch_bytes: int = 8 * 2**20
+    batch_age: float = 0.5
+    grace: float = 10.0  # for what is in flight when we stop
+    away: float = 600.0  # for a store that cannot be reached
     # None: a person has set how often each item is fetched. Hosts are neither probed nor parked, and the source plans
     # each item itself, whatever came of it.
     blame: BlameRules | None = BlameRules()
     # With the policy aimd, seed 003 decides instead of blame: seconds until the next attempt after so many that ended
     # like this, or None if it was the last.
-    retry: Callable[[int, Outcome], float | None] | None = None
+    retry: RetryRule | None = None
     # Of permits, where several classes of a host want them. A class that is not named weighs 1.
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("slots", "per_host", "hosts", "load"):
+        for name in ("slots", "per_host", "hosts", "load", "held", "batch"):
             if (value := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {value}; expected at least 1")
         if not all(weight > 0 for weight in self.weights.values()):

@@ -1,0 +1,732 @@
+"""The one loop: whose turn is it, may we send, send, judge, store.
+
+    engine = Engine(source, handler, sink, limiter, clock, EngineRules(slots=64))
+    await engine.run()
+
+`_pump` gives out work. It is called whenever something has changed, and never waits. A host that may not be requested
+now has its turn when it may, so it holds up nobody. No step looks at all hosts or at all items.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Any, Protocol, TypeVar
+
+from sanderling.clock import Clock, Timer
+from sanderling.engine.blame import Judgement, Verdict, judge, judge_by_retry
+from sanderling.engine.ends import Ended, Standing
+from sanderling.engine.host import Host
+from sanderling.engine.ports import (
+    Done,
+    Handled,
+    Handler,
+    HostWork,
+    Pacer,
+    Parked,
+    SendPermit,
+    Sink,
+    Source,
+    StoreAwayError,
+)
+from sanderling.engine.rules import EngineRules
+from sanderling.engine.turns import Turns
+from sanderling.engine.writer import Unwritten
+from sanderling.outcome import Outcome
+
+T = TypeVar("T")
+
+LOOK = 5.0  # seconds between looks for hosts that are due again, or that another crawl has let go
+LEASE_LOOK = 0.5  # and for a lease that was renewed
+SOON, LATEST = 0.01, 2.0  # to try again for a permit that another host got, the pause doubling
+IDLE = 0.5  # without a turn for so long, what was found is waited for
+FEW = 16  # items of a host in memory; with fewer, more are read
+LOADERS = 4  # reads from the source at a time
+PROBES = 8  # one slot of so many may be a probe
+LONGEST_PROBE_PAUSE = 30.0  # between probes of a host that is down; it doubles from two seconds
+PARKED_PAUSE = 30.0  # and of one that is parked, or longer while its circuit is open
+
+
+class Locks(Protocol):
+    """What several crawls of one machine share: who may request a host."""
+
+    def acquire(self, host: str) -> bool:
+        """Whether the host is ours now."""
+
+    def release(self, host: str) -> None:
+        """Others may have it."""
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """A request that is out."""
+
+    host: Host
+    item: Any
+    permit: SendPermit
+    sent_at: float
+    probe: bool
+    dropped: bool  # a probe with what the host answered before: nothing comes of it
+    stranger: bool  # the host had not answered, or not since it failed
+    from_tail: bool
+    task: asyncio.Task[None] | None = None
+    lent: bool = False
+    over: bool = False
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """Where a run stands, for its report."""
+
+    sent: int
+    inflight: int
+    slots: int
+    hosts: int  # in memory
+    down: int  # of those, only probed
+    parked: Mapping[str, Outcome | None]  # hosts that were parked in this run, and their last response
+    unwritten: int
+    verdicts: Mapping[Verdict, int]
+    blocked: Collection[str]  # hosts with work that somebody blocked
+    elsewhere: Collection[str]  # hosts that another crawl of this machine requests
+    paused: bool
+    stopped: bool
+    away: str  # why a store cannot be reached; empty: it can
+
+
+class Engine:
+    """Runs one system, once."""
+
+    def __init__(
+        self,
+        source: Source,
+        handler: Handler[Any, Any],
+        sink: Sink,
+        pacer: Pacer[Any],
+        clock: Clock,
+        rules: EngineRules | None = None,
+        locks: Locks | None = None,
+    ) -> None:
+        self.rules = rules or EngineRules()
+        self.slots = self.rules.slots  # a scaler may set it
+        self._source = source
+        self._handler = handler
+        self._sink = sink
+        self._pacer = pacer
+        self._clock = clock
+        self._locks = locks
+        self._hosts: dict[str, Host] = {}
+        self._work = Turns()  # hosts with work
+        self._down = Turns()  # hosts that are only probed
+        self._aside = Turns()  # parked hosts, which keep no run alive
+        self._crowd: dict[Host, None] = {}  # strangers whose turn came while strangers had half of the slots
+        self._idle: OrderedDict[Host, None] = OrderedDict()  # hosts with nothing to do, the first to be forgotten
+        self._blocked_hosts: dict[str, Host] = {}  # whose turn came while they were blocked
+        self._elsewhere: dict[str, Host] = {}  # that another crawl requests
+        self._flights: dict[Flight, None] = {}
+        self._young: deque[Flight] = deque()  # those that have not lent their slots, the oldest first
+        self._inflight = 0  # that count
+        self._lent = 0
+        self._strangers = 0  # of those that count
+        self._probing = 0
+        self._parked_inflight = 0
+        self._unwritten = Unwritten(self.rules)
+        self._to_load: deque[Host] = deque()
+        self._loading = 0
+        self._finds = 0  # how often there may have been something new to discover
+        self._exhausted = -1  # for which of those there was nothing
+        self._load_event, self._write_event, self._look_event = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._over = asyncio.Event()
+        self._timer: tuple[Timer, float] | None = None
+        self._write_timer: tuple[Timer, float] | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._running = False
+        self._closing = False
+        self._hungry = False
+        self._paused = False
+        self._blocked: frozenset[str] = frozenset()
+        self._stopped = False
+        self._away = ""
+        self._sent = 0
+        self._verdicts = dict.fromkeys(Verdict, 0)
+        self._parked: dict[str, Outcome | None] = {}
+
+    # For the system.
+
+    async def run(self) -> None:
+        """Run until nothing is left to request, a budget is spent, or it is stopped.
+
+        What the source or the sink raise ends it. Nothing is lost then: what is not written waits on disk.
+        """
+        async with asyncio.TaskGroup() as writing:
+            writing.create_task(self._guard(self._write()))
+            async with asyncio.TaskGroup() as self._group:
+                tasks = [self._group.create_task(self._guard(self._discover()))]
+                tasks += [self._group.create_task(self._guard(self._load())) for _ in range(LOADERS)]
+                self._running = True
+                try:
+                    self._pump()
+                    await self._over.wait()
+                finally:
+                    self._running = False
+                    for timer in (self._timer, self._write_timer):
+                        if timer is not None:
+                            timer[0].cancel()
+                    self._cut_all()  # probes of parked hosts
+                    for task in tasks:
+                        task.cancel()
+            self._closing = True
+            self._write_event.set()
+        if self._locks is not None:
+            for name in self._hosts:
+                self._locks.release(name)
+
+    def stop(self) -> None:
+        """Send nothing more. What is in flight has a few seconds to end; the rest waits for the next run."""
+        if not self._stopped:
+            self._stopped = True
+            self._clock.call_later(self.rules.grace, self._cut_all)
+            self._write_event.set()
+        self._pump()
+
+    def control(self, *, paused: bool = False, blocked: Collection[str] = frozenset()) -> None:
+        """Pause or go on; leave these hosts alone, and no others. What is in flight comes to its end."""
+        self._paused, self._blocked = paused, frozenset(blocked)
+        for name in self._blocked_hosts.keys() - self._blocked:
+            self._place(self._blocked_hosts.pop(name), self._clock.now())
+        self._pump()
+
+    def wake(self, hosts: Iterable[str]) -> None:
+        """These hosts have new work."""
+        now = self._clock.now()
+        for name in hosts:
+            self._more(name, now)
+        self._pump()
+
+    def facts(self) -> EngineFacts:
+        """Where the run stands."""
+        return EngineFacts(
+            sent=self._sent,
+            inflight=len(self._flights),
+            slots=self.slots,
+            hosts=len(self._hosts),
+            down=len(self._down),
+            parked=dict(self._parked),
+            unwritten=len(self._unwritten),
+            verdicts=dict(self._verdicts),
+            blocked=tuple(self._blocked_hosts),
+            elsewhere=tuple(self._elsewhere),
+            paused=self._paused,
+            stopped=self._stopped,
+            away=self._away,
+        )
+
+    # Giving out work.
+
+    def _pump(self) -> None:
+        """Give out all the work that can be given out now, and see to it that somebody comes back for the rest."""
+        if not self._running:
+            return
+        now = self._clock.now()
+        self._lend_slots(now)
+        while free := self._may_send():
+            host = self._next_host(now)
+            if host is None:
+                break
+            self._serve(host, now)
+        self._hungry = self._inflight < self.slots and self._work.due() > now + IDLE
+        self._arm_writer(now)
+        self._arm(now, free=free)
+        if self._is_over():
+            self._running = False
+            self._over.set()
+
+    def _may_send(self) -> bool:
+        if self._stopped or self._paused or self._away or self._unwritten.is_crowded:
+            return False
+        if not self._running or self._source.enough(len(self._flights) + len(self._unwritten)):
+            return False
+        return self._source.may_send()
+
+    def _next_host(self, now: float) -> Host | None:
+        """The host whose turn it is. Probes come first: they are few, and show that a host is back."""
+        if self._may_probe:
+            host = self._down.next(now) or (self._aside.next(now) if self._is_alive else None)
+            if host is not None:
+                return host
+        if self._inflight >= self.slots:
+            return None
+        if self._crowd and not self._is_crowded:
+            host = next(iter(self._crowd))
+            del self._crowd[host]
+            return host
+        return self._work.next(now)
+
+    @property
+    def _may_probe(self) -> bool:
+        return self._probing < max(1, self.slots // PROBES)
+
+    @property
+    def _is_crowded(self) -> bool:
+        """Whether hosts that have not answered have all the slots that they may have together: half."""
+        return self._strangers >= max(1, self.slots // 2)
+
+    @property
+    def _is_alive(self) -> bool:
+        """Whether there is work, other than at parked hosts."""
+        if self._work or self._down or self._crowd or self._loading or self._unwritten:
+            return True
+        return len(self._flights) > self._parked_inflight or self._exhausted != self._finds
+
+    def _is_over(self) -> bool:
+        flying = len(self._flights) - (0 if self._stopped else self._parked_inflight)
+        if flying:
+            return False
+        if self._stopped or not self._is_alive:
+            return True
+        return not self._unwritten and self._source.enough(0)
+
+    def _serve(self, host: Host, now: float) -> None:
+        """It is this host's turn: send one of its items, if one may be sent."""
+        if host.name in self._blocked:
+            self._blocked_hosts[host.name] = host
+            return
+        wait = self._pacer.ready_at(host.name) - now
+        blame = self.rules.blame
+        if blame is not None and not host.parked and wait > 0 and host.ends.is_hopeless(wait, blame):
+            self._park(host, now)
+            return
+        probing = self._is_probed(host)
+        if probing and self._probe_at(host, now) > now:
+            self._place(host, now)
+        elif not probing and not host.is_proven and blame is not None and self._is_crowded:
+            self._crowd[host] = None
+        elif not host.ready and not (probing and host.good is not None):
+            self._read(host)
+        elif (permit := self._pacer.try_acquire(host.name)) is None:
+            host.misses += 1
+            pause = min(LATEST, SOON * 2.0 ** min(host.misses - 1, 16))
+            self._turns_of(host).put(host, max(now + pause, now + wait))
+        else:
+            host.misses = 0
+            self._send(host, permit, now, probing=probing)
+            if (
+                host.ready < FEW
+                and not (host.loading or host.parked)
+                and host.more_at is not None
+                and host.more_at <= now
+            ):
+                self._read(host)
+            self._place(host, now)
+
+    def _send(self, host: Host, permit: SendPermit, now: float, *, probing: bool) -> None:
+        dropped = False
+        if probing:
+            dropped = host.good is not None
+            item = host.good if dropped else host.next(self.rules.weights, probe=True)
+        else:
+            item = host.next(self.rules.weights)
+            if self._needs_witness(host, item):
+                host.put_back(item)
+                item, dropped, probing = host.good, True, True
+        flight = Flight(host, item, permit, now, probing, dropped, not host.is_proven, host.from_tail)
+        host.inflight += 1
+        self._inflight += 1
+        self._strangers += flight.stranger
+        self._parked_inflight += host.parked
+        if probing:
+            host.probing, host.probed_at = True, now
+            self._probing += 1
+        self._flights[flight] = None
+        self._young.append(flight)
+        self._sent += 1
+        if self._group is None:
+            raise RuntimeError("the engine is not running")
+        flight.task = self._group.create_task(self._guard(self._request(flight)))
+
+    def _needs_witness(self, host: Host, item: Any) -> bool:  # noqa: ANN401 - the system's item
+        """Whether this would be the item's last failure, and nothing shows that the host is well meanwhile."""
+        blame, ends = self.rules.blame, host.ends
+        if blame is None or host.good is None or host.probing or not item.failures or not ends.failing:
+            return False
+        failures = ends.failures_of(item.key, item.failures)
+        return failures + 1 >= blame.limit(ends.usual) and ends.failing.get(item.key, failures) == 0
+
+    async def _request(self, flight: Flight) -> None:
+        handled: Handled | None = None
+        try:
+            handled = await self._handler(flight.item, flight.permit)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not flight.cut or task is None or task.uncancel():
+                raise  # somebody else cancels us
+        finally:
+            flight.permit.release()
+            self._land(flight)
+        self._ended(flight, handled)
+        self._pump()
+
+    def _land(self, flight: Flight) -> None:
+        """It is not in flight any more."""
+        flight.over = True
+        host = flight.host
+        del self._flights[flight]
+        if flight.lent:
+            self._lent -= 1
+            host.lent -= 1
+        else:
+            self._inflight -= 1
+            self._strangers -= flight.stranger
+            host.inflight -= 1
+        self._parked_inflight -= host.parked
+        if flight.probe:
+            host.probing = False
+            self._probing -= 1
+
+    def _ended(self, flight: Flight, handled: Handled | None) -> None:
+        """Judge how it ended."""
+        now, host, item = self._clock.now(), flight.host, flight.item
+        if handled is None:  # it was cut, and its item waits on disk
+            self._place(host, now)
+            return
+        ends = host.ends
+        failures = ends.failures_of(item.key, item.failures)
+        ended = Ended(item.key, failures, handled.outcome, now, probe=flight.probe, of_host=handled.of_host)
+        judgement = self._judge(ended, host)
+        if self.rules.blame is not None:
+            ends.note(ended)
+        if judgement.verdict in (Verdict.END, Verdict.FAIL):
+            ends.forget(item.key)
+        if ended.standing is Standing.FAILED and not ended.blames_host and flight.from_tail == host.from_tail:
+            host.from_tail = not host.from_tail  # what fails may lie together: go on with what is far away
+        if handled.outcome.ok and handled.repeatable:
+            host.good = item
+        if not flight.dropped:
+            host.unwritten += 1
+            self._verdicts[judgement.verdict] += 1
+            self._unwritten.add(Done(item, handled, judgement), now)
+        self._park_or_welcome(host, ended, now)
+        self._place(host, now)
+
+    def _judge(self, ended: Ended, host: Host) -> Judgement:
+        if self.rules.blame is not None and self.rules.retry is None:
+            return judge(ended, host.ends, self.rules.blame)
+        return judge_by_retry(ended, self.rules.retry)
+
+    # Hosts.
+
+    def _place(self, host: Host, now: float) -> None:
+        """Give the host its next turn, in the queue where it belongs by now."""
+        if host.name in self._blocked_hosts or host.name in self._elsewhere or host in self._crowd:
+            return
+        self._idle.pop(host, None)
+        own = self._turns_of(host)
+        for turns in (self._work, self._down, self._aside):
+            if turns is not own:
+                turns.remove(host)
+        due = self._due(host, now, probing=own is not self._work)
+        if due is not None:
+            patience = self.rules.blame.patience if self.rules.blame is not None else inf
+            if due - now > patience and not host.parked and self._pacer.ready_at(host.name) - now > patience:
+                self._park(host, now)
+            else:
+                own.put(host, due)
+            return
+        own.remove(host)
+        if not host.is_busy:
+            self._idle[host] = None
+
+    def _turns_of(self, host: Host) -> Turns:
+        if host.parked:
+            return self._aside
+        return self._down if self._is_probed(host) else self._work
+
+    def _due(self, host: Host, now: float, *, probing: bool) -> float | None:
+        """When the host's next turn is; None: not before something has happened."""
+        if host.probing and (probing or not host.has_fresh):
+            return None
+        if not host.ready and not (probing and host.good is not None):
+            if host.loading or host.more_at is None:
+                return None
+            return max(host.more_at, host.parked_until)  # nothing is read of a parked host before it is due
+        if probing:
+            if not (host.ready or host.more_at is not None or host.inflight or host.unwritten):
+                return None  # nothing depends on how it is
+            return self._probe_at(host, now)
+        few = self.rules.blame is not None and host.ends.answered_at is None
+        if host.inflight >= (min(2, self.rules.per_host) if few else self.rules.per_host):
+            return None
+        return max(now, self._pacer.ready_at(host.name))
+
+    def _is_probed(self, host: Host) -> bool:
+        """Whether only probes are sent to the host."""
+        blame = self.rules.blame
+        if blame is None:
+            return False
+        return host.parked or host.ends.is_down(blame) or self._pacer.is_open(host.name)
+
+    def _probe_at(self, host: Host, now: float) -> float:
+        """When the host may be probed next."""
+        ready = self._pacer.ready_at(host.name)
+        if host.parked:
+            return max(now, ready, host.parked_until)
+        pause = min(LONGEST_PROBE_PAUSE, 2.0 * 2.0 ** min(host.ends.bad_probes, 16))
+        since = host.probed_at if host.ends.bad_probes else host.ends.failed_at
+        return max(now, ready, since + pause)
+
+    def _park_or_welcome(self, host: Host, ended: Ended, now: float) -> None:
+        blame = self.rules.blame
+        if blame is None:
+            return
+        if ended.shows_life:
+            if host.parked:
+                host.parked, host.parked_until = False, 0.0
+                self._parked_inflight -= host.inflight + host.lent
+                self._parked.pop(host.name, None)
+                self._unwritten.note(Parked(host.name, None), now)
+        elif ended.standing in (Standing.FAILED, Standing.REFUSED) and (
+            host.parked or host.ends.is_hopeless(self._pacer.ready_at(host.name) - now, blame)
+        ):
+            self._park(host, now)
+
+    def _park(self, host: Host, now: float) -> None:
+        """Leave the host alone for now; its items wait on disk."""
+        if not host.parked:
+            self._parked_inflight += host.inflight + host.lent
+        host.parked = True
+        host.parked_until = max(now + PARKED_PAUSE, self._pacer.ready_at(host.name))
+        self._parked[host.name] = host.ends.trouble
+        self._unwritten.note(Parked(host.name, host.parked_until - now, host.ends.trouble), now)
+        self._place(host, now)
+
+    def _more(self, name: str, now: float) -> None:
+        """The host has new work, as the source says."""
+        host = self._hosts.get(name)
+        if host is None:
+            self._hold(HostWork(name), now)
+            return
+        if host.loading:
+            host.stale = True
+        host.more_at = now
+        self._place(host, now)
+
+    def _hold(self, work: HostWork, now: float) -> None:
+        """Take up a host."""
+        if len(self._hosts) >= self.rules.hosts and not self._forget_idle():
+            self._source.release(work.name)
+            self._finds += 1
+            return
+        host = Host(work.name, now + work.wait, parked=work.parked, good=self._source.probe(work.name))
+        self._hosts[work.name] = host
+        if self._locks is not None and not self._locks.acquire(work.name):
+            self._elsewhere[work.name] = host
+        self._place(host, now)
+
+    def _forget_idle(self) -> bool:
+        """Make room for a host."""
+        if not self._idle:
+            return False
+        self._forget(self._idle.popitem(last=False)[0])
+        return True
+
+    def _forget(self, host: Host) -> None:
+        for turns in (self._work, self._down, self._aside):
+            turns.remove(host)
+        self._idle.pop(host, None)
+        del self._hosts[host.name]
+        if self._locks is not None:
+            self._locks.release(host.name)
+        self._source.release(host.name)
+
+    # Slots.
+
+    def _lend_slots(self, now: float) -> None:
+        """Let requests that are slow lend their slots to others, as many again as there are slots."""
+        young, rules = self._young, self.rules
+        while young and (young[0].over or young[0].sent_at + rules.slow <= now):
+            flight = young.popleft()
+            host = flight.host
+            if flight.over or self._lent >= self.slots or host.lent >= rules.per_host:
+                continue
+            flight.lent = True
+            self._lent += 1
+            self._inflight -= 1
+            self._strangers -= flight.stranger
+            host.lent += 1
+            host.inflight -= 1
+            self._place(host, now)
+
+    def _cut_all(self) -> None:
+        for flight in self._flights:
+            if not flight.cut and flight.task is not None:
+                flight.cut = True
+                flight.task.cancel()
+
+    # Waiting.
+
+    def _arm(self, now: float, *, free: bool) -> None:
+        """Look again when something may be given out that may not now. What else is in the way calls when it is not."""
+        due = inf
+        if free:
+            if self._inflight < self.slots:
+                due = self._work.due()
+            if self._may_probe:
+                due = min(due, self._down.due(), self._aside.due() if self._is_alive else inf)
+        elif not self._source.may_send():
+            due = now + LEASE_LOOK
+        while self._young and self._young[0].over:
+            self._young.popleft()
+        if self._young:
+            due = min(due, self._young[0].sent_at + self.rules.slow)
+        self._timer = self._set_timer(self._timer, due, now, self._look_again)
+
+    def _set_timer(
+        self, timer: tuple[Timer, float] | None, due: float, now: float, call: Callable[[], object]
+    ) -> tuple[Timer, float] | None:
+        """One that goes off earlier stays: it costs a look, where a new one would cost more with every response."""
+        if due == inf or (timer is not None and timer[1] <= due):
+            return timer
+        if timer is not None:
+            timer[0].cancel()
+        return self._clock.call_later(max(0.0, due - now), call), due
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self._pump()
+
+    def _arm_writer(self, now: float) -> None:
+        due = self._unwritten.due(hurry=self._hungry or self._stopped)
+        if due <= now:
+            self._write_event.set()
+        else:
+            self._write_timer = self._set_timer(self._write_timer, due, now, self._write_soon)
+
+    def _write_soon(self) -> None:
+        self._write_timer = None
+        self._write_event.set()
+
+    # What goes on beside the requests.
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin nothing more once something has failed: the group that it would belong to ends."""
+        try:
+            await work
+        except BaseException:
+            self._running = False
+            raise
+
+    async def _discover(self) -> None:
+        """Take up hosts that are due, while there is room for them."""
+        while True:
+            self._look_event.clear()
+            finds, room = self._finds, self.rules.hosts - len(self._hosts) + len(self._idle)
+            found = await self._available(partial(self._source.hosts, min(room, 1000))) if room > 0 else ()
+            now = self._clock.now()
+            for work in found:
+                if work.name not in self._hosts:
+                    self._hold(work, now)
+            if room > 0 and not found:
+                self._exhausted = finds
+            self._retake(now)
+            self._pump()
+            if not found:
+                timer = self._clock.call_later(LOOK, self._look_event.set)
+                await self._look_event.wait()
+                timer.cancel()
+
+    def _retake(self, now: float) -> None:
+        """Look whether another crawl has let go of hosts."""
+        if self._locks is not None:
+            for name in [each for each in self._elsewhere if self._locks.acquire(each)]:
+                self._place(self._elsewhere.pop(name), now)
+
+    def _read(self, host: Host) -> None:
+        """Have items of the host read."""
+        host.loading = True
+        self._loading += 1
+        self._to_load.append(host)
+        self._load_event.set()
+
+    async def _load(self) -> None:
+        """Read items of hosts that have few in memory."""
+        while True:
+            while not self._to_load:
+                self._load_event.clear()
+                await self._load_event.wait()
+            host = self._to_load.popleft()
+            host.stale = False
+            limit = max(1, min(self.rules.load, self.rules.held // max(1, len(self._work))))
+            taken = await self._available(partial(self._source.take, host.name, limit))
+            now = self._clock.now()
+            host.loading = False
+            self._loading -= 1
+            host.add(taken.items)
+            wait = taken.next_wait
+            if host.stale:
+                host.more_at = now
+            elif wait is None:
+                host.more_at = None
+            else:
+                host.more_at = now + (wait if taken.items else max(wait, SOON))
+            self._place(host, now)
+            self._pump()
+
+    async def _write(self) -> None:
+        """Write what ended, batch by batch, to the end."""
+        while not (self._closing and not self._unwritten):
+            if not self._closing:
+                await self._write_event.wait()
+                self._write_event.clear()
+                now = self._clock.now()
+                if self._unwritten.due(hurry=self._hungry or self._stopped) > now:
+                    self._arm_writer(now)
+                    if not self._closing:
+                        continue
+            batch, parked = self._unwritten.begin()
+            if batch or parked:
+                woken = await self._available(partial(self._sink.write, batch, parked))
+                self._written(batch, parked, woken)
+            self._unwritten.end()
+            self._pump()
+
+    def _written(self, batch: Iterable[Done], parked: Iterable[Parked], woken: Iterable[str]) -> None:
+        now = self._clock.now()
+        self._finds += 1
+        hosts: dict[Host, float] = {}
+        for done in batch:
+            host = self._hosts[done.item.host]
+            host.unwritten -= 1
+            again = done.judgement.verdict in (Verdict.RETRY, Verdict.WAIT)
+            hosts[host] = min(hosts.get(host, inf), now + done.judgement.wait if again else inf)
+        for host, due in hosts.items():
+            if due < inf:
+                host.stale |= host.loading
+                host.more_at = due if host.more_at is None else min(host.more_at, due)
+            self._place(host, now)
+        for name in woken:
+            self._more(name, now)
+        for each in parked:  # the source says when they are due, so they need not be here meanwhile
+            aside = self._hosts.get(each.host)
+            if aside is not None and aside.parked and not aside.is_busy and 2 * len(self._hosts) > self.rules.hosts:
+                self._forget(aside)
+        self._look_event.set()
+
+    async def _available(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What the store says, once it can be reached. Nothing is sent before."""
+        since, pause = self._clock.now(), 1.0
+        while True:
+            try:
+                answer = await call()
+            except StoreAwayError as error:
+                if self._stopped or self._clock.now() - since >= self.rules.away:
+                    raise
+                self._away = str(error)
+                await self._clock.sleep(pause)
+                pause = min(30.0, 2 * pause)
+            else:
+                if self._away:
+                    self._away = ""
+                    self._pump()
+                return answer
