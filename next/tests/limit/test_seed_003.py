@@ -365,6 +365,29 @@ def test_16_there_is_a_cap_on_hosts_and_the_least_recently_used_goes() -> None:
     assert [each.host for each in limiter.snapshot().hosts] == ["h4.example", "h3.example", "h0.example"]
 
 
+def test_hosts_that_are_in_use_are_not_evicted_and_hide_none_that_are_idle() -> None:
+    clock = FakeClock()
+    limiter = Limiter(clock=clock, policy="aimd", max_hosts=4)
+    busy = [limiter.try_acquire(f"busy{number}.example") for number in range(2)]
+    for number in range(9):
+        clock.advance(10)
+        permit = limiter.try_acquire(f"h{number}.example")
+        assert permit
+        permit.release()
+
+    names = {each.host for each in limiter.snapshot().hosts}
+
+    assert {"busy0.example", "busy1.example"} < names
+    assert len(names) == 4
+    for permit in busy:
+        assert permit
+        permit.release()
+    clock.advance(10)
+    for number in range(3):
+        limiter.try_acquire(f"new{number}.example")
+    assert "busy0.example" not in {each.host for each in limiter.snapshot().hosts}
+
+
 def test_what_must_not_be_forgotten_outlives_eviction() -> None:
     play = Play(consecutive_fail_threshold=2, domain_state_ttl=1)
     play.take()

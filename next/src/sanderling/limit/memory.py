@@ -148,17 +148,16 @@ class Memory:
         return Scope(name, options, pace, Breaker(options, self._random, careful=policy != "aimd"))
 
     def _evict_idle(self, now: float) -> None:
-        """Make room for one more host."""
-        full = len(self.scopes) >= self._limits.max_hosts
+        """Make room for one more host, and for those that could not be evicted before."""
         for _ in range(min(LOOKED_AT, len(self.scopes))):
             scope = next(iter(self.scopes.values()))
+            full = len(self.scopes) >= self._limits.max_hosts
             if scope.is_idle(now, 0.0 if full else scope.options.domain_state_ttl):
                 self._evict(scope, now)
-                full = False
-            elif full or scope.is_idle(now, 0.0):
-                return
-            else:
+            elif full or not scope.is_idle(now, 0.0):
                 self.scopes.move_to_end(scope.name)  # in use: it must not hide those behind it
+            else:
+                return
 
     def _evict(self, scope: Scope, now: float) -> None:
         del self.scopes[scope.name]

@@ -69,7 +69,7 @@ def figures_of(scope: Scope, now: float, wall: float) -> HostFigures:
         scope.requests,
         scope.refused,
         scope.inflight,
-        len(scope.queue or ()),
+        scope.wanted,
         None if scope.cap is None else scope.cap[0].rate,
         _why(scope, now, wall),
     )
