@@ -150,36 +150,35 @@ class Option:
 
     def read(self, raw: object, origin: str, *, typed: bool = False) -> object:
         """The checked value of what stands at `origin`; `typed`: numbers are texts there. Raises OptionError."""
+        if raw is None and self.optional:
+            return None
+        if self.shape is None:
+            return self._read_one(raw, origin, typed=typed)
+        if self.shape is tuple and isinstance(raw, list | tuple):
+            return tuple([self._read_one(each, origin, typed=typed) for each in raw])
+        pairs = _pairs(raw, origin) if self.shape is dict and isinstance(raw, list) else raw
+        if self.shape is dict and isinstance(pairs, Mapping):
+            inside = origin[:-1] + '."{}"]' if origin.endswith("]") else origin + '["{}"]'
+            return {name: self._read_one(each, inside.format(name), typed=typed) for name, each in pairs.items()}
+        several = "a list, each " if self.shape is tuple else "" if self.is_table else "NAME=VALUE, each "
+        raise OptionError(f"{origin}: found {self._found(raw)}, expected {several}{self.expected}")
+
+    def _read_one(self, raw: object, origin: str, *, typed: bool) -> object:
         try:
-            if raw is None and self.optional:
-                return None
-            if self.shape is None:
-                return self._read_one(raw, origin, typed=typed)
-            if self.shape is tuple and isinstance(raw, list | tuple):
-                return tuple([self._read_one(each, origin, typed=typed) for each in raw])
-            pairs = _pairs(raw) if self.shape is dict and isinstance(raw, list) else raw
-            if self.shape is dict and isinstance(pairs, Mapping):
-                inside = origin[:-1] + '."{}"]' if origin.endswith("]") else origin + '["{}"]'
-                return {name: self._read_one(each, inside.format(name), typed=typed) for name, each in pairs.items()}
+            if isinstance(raw, str) and self._read_text:
+                raw, typed = self._read_text(raw), False
+            if self._checked is not None:
+                return msgspec.convert(raw, self._checked, strict=not typed)
+            if self.is_table and isinstance(raw, Mapping):
+                return self.item.from_table(raw, origin)
+            if isinstance(raw, self.item):
+                return raw
             raise ValueError  # noqa: TRY301 - said below
         except OptionError:  # of a table in this one
             raise
         except ValueError as error:  # msgspec's is one
             said = "" if isinstance(error, msgspec.ValidationError) else str(error)
-            several = {tuple: "a list, each ", dict: "" if self.is_table else "NAME=VALUE, each "}
-            expected = several.get(self.shape or str, "") + self.expected
-            raise OptionError(f"{origin}: {said or f'found {self._found(raw)}, expected {expected}'}") from None
-
-    def _read_one(self, raw: object, origin: str, *, typed: bool) -> object:
-        if isinstance(raw, str) and self._read_text:
-            raw, typed = self._read_text(raw), False
-        if self._checked is not None:
-            return msgspec.convert(raw, self._checked, strict=not typed)
-        if self.is_table and isinstance(raw, Mapping):
-            return self.item.from_table(raw, origin)
-        if isinstance(raw, self.item):
-            return raw
-        raise ValueError
+            raise OptionError(f"{origin}: {said or f'found {self._found(raw)}, expected {self.expected}'}") from None
 
     def _found(self, raw: object) -> str:
         """What was found instead, without a secret."""
@@ -193,12 +192,12 @@ class Option:
         return "a table" if isinstance(raw, Mapping) else f"a value of type {type(raw).__name__}"
 
 
-def _pairs(texts: Iterable[object]) -> dict[str, str]:
+def _pairs(texts: Iterable[object], origin: str) -> dict[str, str]:
     pairs = [str(text).partition("=") for text in texts]
-    if not all(name and equals for name, equals, _ in pairs):
-        raise ValueError
+    if wrong := [name for name, equals, _ in pairs if not (name and equals)]:
+        raise OptionError(f"{origin}: found {wrong[0][:60]!r}, expected NAME=VALUE")
     if len({name for name, _, _ in pairs}) < len(pairs):
-        raise ValueError("a name is given twice; give it once")
+        raise OptionError(f"{origin}: a name is given twice; give it once")
     return {name: value for name, _, value in pairs}
 
 

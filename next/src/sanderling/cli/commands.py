@@ -1,0 +1,57 @@
+"""The commands that are no runs of a system, and how words are matched with commands."""
+
+from collections.abc import Iterable
+
+from sanderling.systems import Command, System
+
+GROUPS = ("Run", "Inspect", "Export", "Maintain")
+
+COMMANDS = (
+    Command(
+        "status",
+        "Show what a run does, or what the last one did.",
+        "sanderling.cli.status:StatusOptions",
+        "Inspect",
+        "sanderling.cli.status:status",
+        "status example --watch",
+    ),
+    Command(
+        "control",
+        "Pause, resume, stop or drain a run, or block one of its hosts.",
+        "sanderling.cli.control:ControlOptions",
+        "Maintain",
+        "sanderling.cli.control:control",
+        "control example pause",
+    ),
+    Command(
+        "config show",
+        "Show every option of a command, its value, and where the value is from.",
+        "sanderling.cli.config:ConfigOptions",
+        "Maintain",
+        "sanderling.cli.config:show",
+        "config show pages crawl",
+    ),
+    Command(
+        "doctor",
+        "Check this machine, the installation and the configuration.",
+        "sanderling.cli.doctor:DoctorOptions",
+        "Maintain",
+        "sanderling.cli.doctor:doctor",
+        "doctor",
+    ),
+)
+
+
+def all_commands(systems: Iterable[System]) -> list[Command]:
+    """All commands in the order of --help."""
+    every = [command for system in systems for command in system.runs] + list(COMMANDS)
+    return sorted(every, key=lambda command: GROUPS.index(command.group))
+
+
+def find_command(words: tuple[str, ...], commands: Iterable[Command]) -> tuple[Command | None, tuple[str, ...]]:
+    """The command that the words begin with, and the words after it."""
+    for command in commands:
+        name = tuple(command.words.split())
+        if words[: len(name)] == name:
+            return command, words[len(name) :]
+    return None, words

@@ -1,0 +1,62 @@
+"""`sanderling status`: what a run does, or what the last one did."""
+
+from pathlib import Path
+
+import msgspec
+
+from sanderling.cli.context import Context
+from sanderling.cli.screen import is_terminal, live, print_lines
+from sanderling.clock import SystemClock
+from sanderling.files import Exit, FolderError, lock_holder
+from sanderling.observe.render import hint_words, render
+from sanderling.observe.report import Report, RunState, read_status
+from sanderling.options import REQUIRED, Options, option
+from sanderling.systems import system_of
+
+
+class StatusOptions(Options):
+    """Options of `status`."""
+
+    folder: Path = option(REQUIRED, "The folder of a run, as --out named it.", argument="FOLDER")
+    watch: bool = option(default=False, help="Draw it anew each second, until the run ends.")
+    json: bool = option(default=False, help="Print the report as one line of JSON.")
+
+
+def status(options: StatusOptions, context: Context) -> Exit:
+    """Show the report of a folder; FAILED if something is wrong."""
+    report = _current(options.folder, context)
+    if options.watch and is_terminal(context.err, context):
+        report = _watch(options.folder, report, context)
+    if options.json:
+        context.out.write(report.to_json().decode())
+    else:
+        commands = [context.command_line(words) for words in hint_words(report.hints)]
+        print_lines(render(report, context.width, commands), context.out, context)
+    return Exit.FAILED if report.troubles or report.state is RunState.KILLED else Exit.DONE
+
+
+def _watch(folder: Path, report: Report, context: Context) -> Report:
+    import asyncio  # noqa: PLC0415 - 25 ms, and only to wait
+
+    async def watch(report: Report) -> Report:
+        with live(context, color=True) as draw:
+            while report.state not in (RunState.ENDED, RunState.KILLED):
+                draw(report)
+                await SystemClock().sleep(1)
+                report = _current(folder, context)
+        return report
+
+    return asyncio.run(watch(report))
+
+
+def _current(folder: Path, context: Context) -> Report:
+    """The last report of a folder; a process that does not hold it any more, and did not say so, was killed."""
+    system = system_of(folder, context.systems)
+    report = read_status(folder)
+    if report is None:
+        raise FolderError(f"{folder} has no report yet", f"wait until its run of {system.name} has begun, or start it")
+    if report.state is not RunState.ENDED and lock_holder(folder) is None:
+        return msgspec.structs.replace(
+            report, state=RunState.KILLED, doing="nothing is lost; run the same command again"
+        )
+    return report

@@ -1,0 +1,1 @@
+"""What is shown of a running system, on screens, as metrics and in logs; and how it is controlled from outside."""

@@ -1,0 +1,146 @@
+"""The report: all that is shown of a system, as plain data.
+
+A system makes one every second. Screen, `status`, `--json`, `status.json`, metrics and dashboard show the same report;
+none of them computes anything or knows a system's name. What a system alone has are its facts:
+
+    Report(system="pages", doing="crawling 3 hosts", facts=(count("stored", 51, "Pages stored."), …))
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sanderling.files import FolderError, read_small
+from sanderling.redact import redact
+
+STATUS = "status.json"  # the file in a folder that holds the last report
+LONGEST_TEXT = 500  # characters: reports are read every second, by many
+LARGEST_STATUS = 1 << 20  # bytes
+
+Value = int | float | str | Mapping[str, int | float] | None
+
+
+class Kind(StrEnum):
+    """What a fact's value is."""
+
+    COUNT = "count"  # only grows while the process runs
+    GAUGE = "gauge"
+    SECONDS = "seconds"
+    BYTES = "bytes"
+    TEXT = "text"
+
+
+class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One figure: a line of the screen, a field of --json, a metric and a row of the manual."""
+
+    kind: Kind
+    name: str  # in words joined by _
+    value: Value  # None: unknown; a table: one value for each `by`
+    help: str
+    by: str = ""  # what the names in a table of values are: host, code
+    metric: str = ""  # its whole name in Prometheus, where a seed gives one
+    more: bool = False  # left out on screens
+    rate: float | None = None  # of a count: its growth in a second lately, added by the shell
+
+
+# How systems write facts: count("stored", 51, "Pages stored.").
+count = partial(Fact, Kind.COUNT)
+gauge = partial(Fact, Kind.GAUGE)
+seconds = partial(Fact, Kind.SECONDS)
+size = partial(Fact, Kind.BYTES)
+text = partial(Fact, Kind.TEXT)
+
+
+class HostReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One host. Rates are requests a second."""
+
+    host: str
+    rate: float = 0.0  # sent lately
+    allowed: float | None = None  # by the limiter
+    waiting: int = 0  # items
+    in_flight: int = 0
+    requests: int = 0
+    refused: int = 0  # of those, by 429 or Retry-After
+    failed: int = 0
+    latency: float | None = None  # seconds, of most responses
+    state: str = "ok"  # or slowed, down, set aside, blocked, done
+    why: str = ""  # it gets this rate, in one sentence
+
+
+class Hint(msgspec.Struct, frozen=True):
+    """A command to type next, without the program's name, and what it does."""
+
+    why: str
+    words: tuple[str, ...]
+
+
+class RunState(StrEnum):
+    """What a run is at."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    ENDED = "ended"
+    KILLED = "killed"  # found by who reads the status: no process holds the folder
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a system does and has done. The shell fills in what follows `hints`."""
+
+    system: str
+    doing: str  # in some words: "crawling 3 hosts"
+    facts: tuple[Fact, ...] = ()
+    progress: tuple[int, int] | None = None  # done, and the whole as far as it is known
+    hosts: tuple[HostReport, ...] = ()  # those that matter most, at most 20
+    troubles: tuple[str, ...] = ()  # what is wrong, a sentence each
+    hints: tuple[Hint, ...] = ()
+
+    folder: str = ""
+    state: RunState = RunState.RUNNING
+    exit: int | None = None  # the exit code, at the end
+    pid: int = 0
+    started: float = 0.0  # seconds since 1970
+    wall: float = 0.0  # when this was so
+
+    def to_json(self) -> bytes:
+        """The report as JSON, in one line."""
+        return msgspec.json.encode(self) + b"\n"
+
+
+def clean_report(report: Report) -> Report:
+    """The report without secrets, control characters and overlong texts, whoever wrote them."""
+    return msgspec.convert(_clean(msgspec.to_builtins(report)), Report)
+
+
+def _clean(value: Any) -> Any:  # noqa: ANN401 - what JSON can hold
+    match value:
+        case str():
+            return clean_text(value)
+        case dict():
+            return {_clean(name): _clean(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_clean(each) for each in value]
+    return value
+
+
+def clean_text(value: str) -> str:
+    """A text for screens: no secret in it, nothing that moves a cursor, and not too long."""
+    short = redact(value[: 4 * LONGEST_TEXT])
+    if not short.isprintable():
+        short = "".join(letter if letter.isprintable() else " " for letter in short)
+    return short if len(short) <= LONGEST_TEXT else short[: LONGEST_TEXT - 1] + "…"
+
+
+def read_status(folder: Path) -> Report | None:
+    """The last report of a folder; None if it has none yet."""
+    path = folder / STATUS
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(read_small(path, LARGEST_STATUS), type=Report)
+    except msgspec.DecodeError as error:
+        raise FolderError(f"{path} is damaged: {error}", "remove it; the next run writes it anew") from None

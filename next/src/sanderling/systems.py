@@ -1,0 +1,80 @@
+"""The one table of systems: their names, by which files their folders are known, and which commands run them.
+
+Nothing else knows which systems there are. A system's module is imported only when its command runs; it defines
+`open_run`, `records`, `tasks`, `verify` and `forget`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sanderling.files import FolderError, disk_errors
+
+# Files that only folders of the second edition have.
+_SECOND = ("ledger.db", "frontier.db", "progress.db", "limiter.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What people type after `sanderling`. Its options are imported when it is typed, its code when it runs."""
+
+    words: str  # as in "pages crawl"
+    help: str  # one sentence
+    options: str  # "module:Class"
+    group: str = "Run"  # in --help: Run, Inspect, Export or Maintain
+    function: str = ""  # "module:function" of (options, context); none: a run of the system
+    example: str = ""  # a whole command that can be pasted, without the program's name
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One row: a system, its folder and its commands."""
+
+    name: str
+    help: str
+    marks: tuple[str, ...]  # a folder that has one of these files is the system's
+    module: str
+    runs: tuple[Command, ...]
+
+    def load(self) -> ModuleType:
+        """The system's own module."""
+        return import_module(self.module)
+
+
+SYSTEMS: tuple[System, ...] = ()
+
+
+def load_name(place: str) -> Any:  # noqa: ANN401 - a class or a function
+    """What "module:name" names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def system_of(folder: Path, systems: Iterable[System] = SYSTEMS) -> System:
+    """The system that writes into `folder`. Raises FolderError if there is none."""
+    with disk_errors(folder):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else None
+    if names is None:
+        found = "is a file" if folder.exists() else "does not exist"
+        raise FolderError(f"{folder} {found}", "give the folder that --out named")
+    check_edition(folder)
+    for system in systems:
+        if names.intersection(system.marks):
+            return system
+    marks = ", ".join(mark for system in systems for mark in system.marks)
+    raise FolderError(
+        f"{folder} is no folder of Sanderling: it has none of the files {marks}", "give the folder that --out named"
+    )
+
+
+def check_edition(folder: Path) -> None:
+    """Raise FolderError for a folder that an earlier release wrote."""
+    for name in _SECOND:
+        if (folder / name).exists():
+            raise FolderError(
+                f"{folder} was written by Sanderling 0.2: it has {name}",
+                'export it with that release (pip install "sanderling<0.3"), or choose another folder',
+            )
