@@ -39,8 +39,8 @@ class Upstream:
                     await reply(writer)
                 if not self.keep:
                     return
-        except (OSError, asyncio.IncompleteReadError):
-            return
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            return  # the test is over
         finally:
             writer.close()
 

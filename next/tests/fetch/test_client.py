@@ -78,7 +78,7 @@ async def test_endless_redirects_end() -> None:
     async with upstream(moves("/again")) as loop:
         got = await fetch(loop.url)
     steps = (moves(f"/{step}") for step in range(100))
-    async with upstream(*steps) as chain:
+    async with upstream(*steps, keep=True) as chain:
         long = await fetch(chain.url)
 
     assert (got.outcome.code, got.requests) == (Code.REDIRECT_LOOP, 3)

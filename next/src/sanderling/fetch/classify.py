@@ -48,7 +48,7 @@ def of_response(status: int, headers: Iterable[tuple[str, str]], wall: float) ->
             elif lower == "date":
                 date = value
             elif lower == "location":
-                location = True
+                location = bool(value.strip())
     wait = None
     if waits:  # whatever the status: who asks for quiet gets it. Of two wishes the longer counts
         read = [retry_after(each, date, wall) for each in waits]

@@ -298,17 +298,32 @@ class Client:
         else:
             body = Body(", ".join(response.headers.getall("Content-Encoding", ())), request.largest, cut=request.cut)
         content = response.content
-        while not body.full:
-            piece = await content.readany()
-            if not piece:
-                break
-            body.add(piece)
-        if body.full and not content.at_eof():
+        while not body.full and not content.at_eof():
+            body.add(content.read_nowait() if content.is_eof() else await _next_piece(response))
+        if not content.at_eof():
             response.close()  # the rest would have to be read before another request could use the connection
         return body.finish()
 
 
 REMEMBERED = 65_536  # origins of which it is remembered how they are requested
+
+
+async def _next_piece(response: aiohttp.ClientResponse) -> bytes:
+    """The next bytes of a body.
+
+    When they cease to be HTTP, aiohttp closes the connection and leaves who reads waiting, past all its times but the
+    last; so this looks each second.
+    """
+    while True:
+        try:
+            async with asyncio.timeout(1.0) as look:
+                return await response.content.readany()
+        except TimeoutError:
+            if not look.expired():
+                raise
+            transport = response.connection and response.connection.transport
+            if transport is None or transport.is_closing():
+                raise aiohttp.ClientPayloadError from None
 
 
 def _text(raw: bytes) -> str:

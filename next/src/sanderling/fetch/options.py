@@ -141,9 +141,8 @@ def _capped(limits: LimitOptions, rps: float | None) -> LimitOptions:
     """The same limits with another `max_rps`; what lies above it comes down."""
     if rps is None:
         return limits
-    values = {name: each for name, each in vars(limits).items() if each != limits.fields[name].default}
-    lower = {name: min(values[name], rps) for name in ("min_rps", "initial_rps") if name in values}
-    return LimitOptions(**values, **lower, max_rps=rps)
+    lower = {name: min(getattr(limits, name), rps) for name in ("min_rps", "initial_rps") if name in limits.given}
+    return LimitOptions(**limits.given | lower | {"max_rps": rps})
 
 
 def _pattern(text: str) -> str:
