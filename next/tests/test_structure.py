@@ -31,7 +31,7 @@ FLOOR = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 DOCUMENTED = frozenset(
     "ada_url aiohttp aiohttp.abc aiohttp.resolver aiohttp.web asyncpg asyncpg.exceptions backports backports.zstd"
     " brotli compression.zstd html_to_markdown jmespath jmespath.exceptions lxml msgspec msgspec.json msgspec.msgpack"
-    " msgspec.toml prometheus_client prometheus_client.core publicsuffixlist resiliparse"
+    " msgspec.structs msgspec.toml prometheus_client prometheus_client.core publicsuffixlist resiliparse"
     " resiliparse.extract.html2text resiliparse.parse"
     " resiliparse.parse.encoding resiliparse.parse.html resiliparse.parse.lang rich rich.console rich.live rich.table"
     " rich.text scrapy selectolax.lexbor structlog structlog.stdlib trafilatura uvloop yarl".split()

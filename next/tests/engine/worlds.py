@@ -15,11 +15,12 @@ from typing import Any
 from sanderling.clock import LoopClock, run_virtual
 from sanderling.engine.blame import Verdict
 from sanderling.engine.loop import Engine, Locks
-from sanderling.engine.ports import Done, Handled, HostWork, Parked, StoreAwayError, Taken
+from sanderling.engine.ports import Done, Handled, Parked, StoreAwayError
 from sanderling.engine.rules import EngineRules
 from sanderling.limit import Limiter, LimitOptions
 from sanderling.limit.permit import Permit
 from sanderling.outcome import Code, Outcome
+from sanderling.stores import HostWork, Taken
 
 TIMEOUT, PROBE_TIMEOUT = 30.0, 10.0
 

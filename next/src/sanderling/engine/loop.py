@@ -23,7 +23,6 @@ from sanderling.engine.ports import (
     Done,
     Handled,
     Handler,
-    HostWork,
     Pacer,
     Parked,
     SendPermit,
@@ -35,6 +34,7 @@ from sanderling.engine.rules import EngineRules
 from sanderling.engine.turns import Turns
 from sanderling.engine.writer import Unwritten
 from sanderling.outcome import Outcome
+from sanderling.stores import HostWork
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from sanderling.engine.blame import Judgement
 from sanderling.outcome import Outcome
+from sanderling.stores import HostWork, Taken
 
 
 class Item(Protocol):
@@ -33,23 +34,6 @@ class Item(Protocol):
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 I_contra = TypeVar("I_contra", bound=Item, contravariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class HostWork:
-    """A host with work on disk."""
-
-    name: str
-    wait: float = 0.0  # until its first item is due, or the host itself where it is parked
-    parked: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Items to fetch now, and how long until the next one of their host is due; None if no other waits."""
-
-    items: Sequence[Any]
-    next_wait: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,148 @@
+"""The rows of both databases, how they come from what is committed, and what `verify` compares."""
+
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from sanderling.ids import url_key
+from sanderling.stores.work import (
+    KIND_NUMBER,
+    KINDS,
+    VISIT,
+    Batch,
+    FoundUrl,
+    PageMemory,
+    QueuedUrl,
+    UrlState,
+    due_of,
+    host_number,
+    turn_of,
+)
+
+FRONTIER = "host, kind, turn, id, url, key, depth, priority, failures, function, data, code, crc"
+ENDED = "key, host, name, url, depth, state, code, status, detail, requests, function, priority, data, crc"
+MEMORY = "key, etag, modified, digest, seen, every, crc"
+# Kept in `tally` beside the ends.
+KNOWN, WAITING, VISITS, FORGOTTEN = ("known", ""), ("waiting", ""), ("visits", ""), ("forgotten", "")
+KEPT = frozenset({KNOWN, WAITING, VISITS, FORGOTTEN})
+DOCUMENTS = ("note", "good", "pace", "robots", "cookies")  # of a host, stored as their place here
+_AGAIN = KIND_NUMBER["again"]
+_encode = msgspec.msgpack.Encoder().encode
+Row = tuple[Any, ...]
+
+
+def with_crc(*row: Any) -> Row:  # noqa: ANN401 - columns
+    """A row with its checksum: neither database finds a flipped bit in what it stores."""
+    return *row, zlib.crc32(_encode(row))
+
+
+def is_whole(row: Sequence[Any]) -> bool:
+    """Whether the checksum at the end of a row is right."""
+    return bool(zlib.crc32(_encode(tuple(row[:-1]))) == row[-1])
+
+
+def place_of(item: QueuedUrl) -> Row:
+    """The primary key of a URL that waits."""
+    return host_number(item.host), KIND_NUMBER[item.kind], item.turn, item.id
+
+
+def queued_row(item: QueuedUrl, kind: int, turn: int, failures: int, code: str) -> Row:
+    """The row of a URL that waits again."""
+    key = None if item.key == url_key(item.url) else item.key
+    return with_crc(
+        host_number(item.host), kind, turn, item.id, item.url, key, item.depth, item.priority, failures,
+        item.function, item.data, code,
+    )  # fmt: skip
+
+
+def found_row(found: FoundUrl, number: int) -> Row:
+    """The row of a URL that is new."""
+    turn = turn_of(found.priority, found.due)
+    return with_crc(
+        host_number(found.host), KIND_NUMBER[found.kind], turn, number, found.url, found.key or None, found.depth,
+        found.priority, 0, found.function, found.data, found.code,
+    )  # fmt: skip
+
+
+def queued(row: Sequence[Any], host: str, memory: PageMemory | None = None) -> QueuedUrl:
+    """The URL of a row of `frontier`."""
+    _, kind, turn, number, url, key, depth, priority, failures, function, data, code, _ = row
+    return QueuedUrl(
+        number, host, url, key or url_key(url), depth, KINDS[kind], priority, turn, failures, function, data, code,
+        memory,
+    )  # fmt: skip
+
+
+def waiting_state(row: Sequence[Any]) -> UrlState:
+    """What is known of the URL of a row of `frontier`."""
+    _, _, turn, _, url, key, depth, priority, failures, function, data, code, _ = row
+    return UrlState(
+        "waiting", url.split("/", 3)[2], url, key or url_key(url), depth, code,
+        requests=failures, function=function, priority=priority, data=data, due=due_of(turn),
+    )  # fmt: skip
+
+
+def ended_state(row: Sequence[Any]) -> UrlState:
+    """What is known of the URL of a row of `ended`."""
+    key, _, name, url, depth, end, code, status, detail, requests, function, priority, data, _ = row
+    return UrlState(end, name, url, key, depth, code, status, detail, requests, function, priority, data)
+
+
+def requeued_row(row: Sequence[Any]) -> Row:
+    """The row of a URL that waits for later, due now."""
+    return with_crc(*row[:2], turn_of(row[7], 0.0), *row[3:8], 0, *row[9:-1])
+
+
+def retried_row(row: Sequence[Any], number: int) -> Row:
+    """The row in `frontier` for one of `ended`."""
+    key, host, _, url, depth, _, _, _, _, _, function, priority, data, _ = row
+    own = None if key == url_key(url) else key
+    turn = turn_of(priority, 0.0)
+    return with_crc(host, _AGAIN, turn, number, url, own, depth, priority, 0, function, data, "")
+
+
+def memory_row(memory: PageMemory) -> Row:
+    """The row of what the next request has to know."""
+    return with_crc(memory.key, memory.etag, memory.modified, memory.digest, memory.seen, memory.interval)
+
+
+class Changes:
+    """What a batch changes of the URLs that were taken, as rows."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.gone: list[Row] = []  # places in `frontier`
+        self.again: list[Row] = []  # rows for `frontier`
+        self.ended: list[Row] = []
+        self.stored = Counter[str]()  # by host
+        self.tally = Counter(batch.tally)
+        for stored in batch.stored:
+            self._leave(stored.item, stored.end, stored.code)
+            if stored.item.kind != "visit":
+                self.stored[stored.item.host] += 1
+            if stored.visit_at is not None:
+                self.tally[VISITS] += 1
+                self.again.append(queued_row(stored.item, VISIT, turn_of(0, stored.visit_at), 0, ""))
+        for ended in batch.ended:
+            item = ended.item
+            self._leave(item, ended.end, ended.code)
+            self.ended.append(
+                with_crc(
+                    item.key, host_number(item.host), item.host, item.url, item.depth, ended.end, ended.code,
+                    ended.status, ended.detail, ended.requests, item.function, item.priority, item.data,
+                )
+            )  # fmt: skip
+        for again in batch.again:
+            item = again.item
+            self.gone.append(place_of(item))
+            kind = _AGAIN if item.kind == "new" else KIND_NUMBER[item.kind]
+            turn = turn_of(item.priority, again.due)
+            self.again.append(queued_row(item, kind, turn, again.failures, again.code))
+
+    def _leave(self, item: QueuedUrl, end: str, code: str) -> None:
+        self.gone.append(place_of(item))
+        self.tally[end, code] += 1
+        if item.kind != "visit":
+            self.tally[WAITING] -= 1

@@ -1,0 +1,606 @@
+"""The ledger in SQLite: one process, one file, one thread, in which everything below with a leading `_` runs."""
+
+import asyncio
+import secrets
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
+from itertools import chain
+from math import inf
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from msgspec.structs import replace
+
+from sanderling.clock import Clock
+from sanderling.files import FolderError
+from sanderling.ids import partition_of, url_key
+from sanderling.stores.ledger import FORMAT, Plan, check_plan, encode_plan
+from sanderling.stores.rows import (
+    DOCUMENTS,
+    ENDED,
+    FORGOTTEN,
+    FRONTIER,
+    KEPT,
+    KNOWN,
+    MEMORY,
+    WAITING,
+    Changes,
+    Row,
+    ended_state,
+    found_row,
+    memory_row,
+    queued,
+    requeued_row,
+    retried_row,
+    waiting_state,
+    with_crc,
+)
+from sanderling.stores.sqlite_file import SqliteFile
+from sanderling.stores.verify import COMPARISONS, COMPARISONS_WITHOUT_VISITS, TEMPORARY, Audit
+from sanderling.stores.work import (
+    KIND_NUMBER,
+    SET_ASIDE,
+    VISIT,
+    Batch,
+    Counts,
+    Fault,
+    Forgotten,
+    FoundUrl,
+    HostCount,
+    HostNote,
+    HostWork,
+    PageMemory,
+    QueuedUrl,
+    RowFile,
+    Taken,
+    UrlState,
+    due_of,
+    first_of_each,
+    host_number,
+    turn_of,
+)
+
+_APPLICATION = 0x53616C33  # "Sal3"
+_TABLES = (
+    """CREATE TABLE crawl (format INT, plan BLOB, run INT, finished INT, last_id INT, salt BLOB, state BLOB,
+        control BLOB)""",
+    "CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID",
+    # The whole order of each host's queue is in the primary key: an index beside it would cost as much again.
+    """CREATE TABLE frontier (host INT, kind INT, turn INT, id INT, url TEXT, key BLOB, depth INT, priority INT,
+        failures INT, function TEXT, data BLOB, code TEXT, crc INT,
+        PRIMARY KEY (host, kind, turn, id)) WITHOUT ROWID""",
+    """CREATE TABLE ended (key BLOB PRIMARY KEY, host INT, name TEXT, url TEXT, depth INT, state TEXT, code TEXT,
+        status INT, detail TEXT, requests INT, function TEXT, priority INT, data BLOB, crc INT) WITHOUT ROWID""",
+    """CREATE TABLE memory (key BLOB PRIMARY KEY, etag TEXT, modified TEXT, digest BLOB, seen REAL, every REAL,
+        crc INT) WITHOUT ROWID""",
+    # `due`: when its first URL is due, or earlier; NULL while none waits. `parked`: left alone until then.
+    """CREATE TABLE host (host INTEGER PRIMARY KEY, partition INT, name TEXT, due REAL, parked REAL,
+        stored INT NOT NULL DEFAULT 0)""",
+    "CREATE INDEX host_due ON host (due) WHERE due IS NOT NULL",
+    "CREATE TABLE document (host INT, what INT, body BLOB, crc INT, PRIMARY KEY (host, what)) WITHOUT ROWID",
+    "CREATE TABLE tally (state TEXT, code TEXT, n INT, PRIMARY KEY (state, code)) WITHOUT ROWID",
+    "CREATE TABLE row_files (process INT, file TEXT, length INT, rows INT, crc INT, PRIMARY KEY (process, file))",
+    "CREATE TABLE forgotten (hash BLOB PRIMARY KEY) WITHOUT ROWID",
+)
+_TAKE = f"SELECT {FRONTIER} FROM frontier WHERE host = ? AND kind = ? AND turn <= ? ORDER BY turn, id LIMIT ?"
+_NEXT_TURN = "SELECT min(turn) FROM frontier WHERE host = ? AND kind = ? AND turn > ? AND turn < ?"
+_PUT = f"INSERT INTO frontier ({FRONTIER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_REMOVE = "DELETE FROM frontier WHERE host = ? AND kind = ? AND turn = ? AND id = ?"
+_END = f"INSERT INTO ended ({ENDED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_REMEMBER = f"INSERT OR REPLACE INTO memory ({MEMORY}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_COUNT = "INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n"
+_FILE = "INSERT OR REPLACE INTO row_files VALUES (?, ?, ?, ?, ?)"
+_MEET_HOST = """INSERT INTO host (host, partition, name, due) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET due = excluded.due WHERE parked IS NULL AND (due IS NULL OR due > excluded.due)"""
+_HOSTS = """SELECT due, host, name, parked, stored FROM host
+    WHERE due < 9e999 AND (due, host) > (?, ?) AND (parked IS NULL OR due <= ?) ORDER BY due, host LIMIT ?"""
+_CHUNK = 256  # keys that are looked up with one statement
+_PAGE = 2_000  # rows that are read at once of a table
+
+
+class SqliteLedger:
+    """A ledger in one file."""
+
+    def __init__(self, path: Path, plan: Plan, clock: Clock, kinds: Sequence[str], *, read_only: bool) -> None:
+        self.run = 1
+        self.finished = False
+        self.is_new = True
+        self.process = 0
+        self.state = self.control = b""
+        self._path = path
+        self._plan = plan
+        self._clock = clock
+        self._kinds = [KIND_NUMBER[kind] for kind in kinds]
+        self._read_only = read_only
+        self._file = SqliteFile(path, _APPLICATION, read_only=read_only)
+        self._db: sqlite3.Connection
+        self._salt = b""
+        self._last_id = 0
+        self._remembers = False  # whether there may be rows in `memory` for what is taken
+        self._forgets = False
+        self._held: dict[str, set[int]] = {}  # hosts, with what was taken of them
+        self._released: set[str] = set()  # hosts whose `due` may be too early
+        self._position = -1.0, 0  # behind the last host that was handed out
+
+    async def __aenter__(self) -> Self:
+        await self._file.open()
+        try:
+            self._db = self._file.db
+            await self._file.call(self._open)
+        except BaseException:
+            await self._file.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._file.close()
+
+    def _open(self) -> None:
+        if not self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            with self._file.transaction() as db:
+                db.execute(f"PRAGMA application_id = {_APPLICATION}")
+                for table in _TABLES:
+                    db.execute(table)
+                row = (FORMAT, encode_plan(self._plan), 1, 0, 0, secrets.token_bytes(16), b"", b"")
+                db.execute("INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        ((found,),) = self._db.execute("SELECT format FROM crawl")
+        if found != FORMAT:
+            raise FolderError(
+                f"{self._path} is a ledger of format {found}, and this release reads format {FORMAT}",
+                "use the release that wrote it, or start in an empty folder",
+            )
+        columns = "plan, run, finished, last_id, salt, state, control"
+        row = self._db.execute(f"SELECT {columns} FROM crawl").fetchone()
+        plan, self.run, finished, self._last_id, self._salt, self.state, self.control = row
+        if not self._read_only:
+            check_plan(str(self._path), plan, self._plan)
+        self.finished = bool(finished)
+        self.is_new = not self._last_id
+        self._remembers = self.run > 1 or VISIT in self._kinds
+        self._forgets = self._db.execute("SELECT count(*) FROM forgotten").fetchone() != (0,)
+
+    # A run.
+
+    async def new_run(self) -> None:
+        """Crawl a finished crawl again: forget which URLs are known, keep what the next requests have to know."""
+        await self._file.call(self._new_run)
+        self.run += 1
+        self.finished, self._remembers = False, True
+
+    def _new_run(self) -> None:
+        with self._file.transaction() as db:
+            for table in ("seen", "frontier", "ended", "tally"):
+                db.execute(f"DELETE FROM {table}")
+            now = self._clock.wall()
+            db.execute("UPDATE host SET stored = 0, due = NULL, parked = iif(parked > ?, parked, NULL)", (now,))
+            db.execute("UPDATE crawl SET run = run + 1, finished = 0")
+        self._held.clear()
+
+    async def finish(self) -> bool:
+        """End the run if nothing waits that is not set aside."""
+        self.finished = await self._file.call(self._finish)
+        return self.finished
+
+    def _finish(self) -> bool:
+        with self._file.transaction() as db:
+            self._refresh_released(db)
+            changed = db.execute(
+                """UPDATE crawl SET finished = 1 WHERE NOT EXISTS (SELECT 1 FROM frontier WHERE kind <> ? AND turn < ?
+                AND host NOT IN (SELECT host FROM host WHERE parked IS NOT NULL))""",
+                (VISIT, SET_ASIDE),
+            )
+            return changed.rowcount == 1
+
+    async def save(self, *, control: bytes | None = None, state: bytes | None = None) -> None:
+        """Store what the crawl notes about itself."""
+        await self.commit(Batch(control=control, state=state))
+
+    async def row_files(self) -> list[RowFile]:
+        """How far the rows count."""
+        return await self._file.call(lambda: [RowFile(*row) for row in self._db.execute("SELECT * FROM row_files")])
+
+    # What is next.
+
+    async def hosts(self, limit: int) -> list[HostWork]:
+        """Hosts that are due and not held, the earliest first. They are held from now until `release`."""
+        return await self._file.call(lambda: self._hosts(limit))
+
+    def _hosts(self, limit: int) -> list[HostWork]:
+        if self._released:
+            with self._file.transaction() as db:
+                self._refresh_released(db)
+        now = self._clock.wall()
+        found: list[HostWork] = []
+        may_wrap = self._position[0] >= 0
+        while len(found) < limit:
+            rows = self._db.execute(_HOSTS, (*self._position, now, limit)).fetchall()
+            for due, number, name, parked, stored in rows:
+                if len(found) == limit:
+                    return found
+                self._position = due, number
+                if name not in self._held:
+                    self._held[name] = set()
+                    notes = self._documents(number, DOCUMENTS[:3])
+                    good = notes["good"].decode() or None
+                    wait = max(0.0, due - now)
+                    pace = notes["pace"] or None
+                    found.append(HostWork(name, wait, good, stored, parked is not None, notes["note"], pace))
+            if len(rows) < limit:
+                self._position = -1.0, 0
+                if not may_wrap:
+                    break
+                may_wrap = False
+        return found
+
+    def _documents(self, number: int, names: Sequence[str]) -> dict[str, bytes]:
+        found = dict.fromkeys(names, b"")
+        for what, body in self._db.execute("SELECT what, body FROM document WHERE host = ?", (number,)):
+            if DOCUMENTS[what] in found:
+                found[DOCUMENTS[what]] = body
+        return found
+
+    async def documents(self, host: str) -> tuple[bytes, bytes]:
+        """What is stored of a host's robots.txt and cookies."""
+        found = await self._file.call(lambda: self._documents(host_number(host), DOCUMENTS[3:]))
+        return found["robots"], found["cookies"]
+
+    async def take(self, host: str, limit: int) -> Taken:
+        """URLs of a held host that are due and not taken, at most `limit` of each kind."""
+        return await self._file.call(lambda: self._take(host, limit))
+
+    def _take(self, host: str, limit: int) -> Taken:
+        number, now = host_number(host), self._clock.wall()
+        turn = turn_of(0, now)
+        taken = self._held.setdefault(host, set())
+        items: list[QueuedUrl] = []
+        wait = None
+        for kind in self._kinds:
+            rows = self._db.execute(_TAKE, (number, kind, turn, limit + 1 + len(taken)))
+            free = [row for row in rows if row[3] not in taken]
+            items += [queued(row, host) for row in free[:limit]]
+            if len(free) > limit:
+                wait = 0.0
+            elif wait != 0.0:
+                ((later,),) = self._db.execute(_NEXT_TURN, (number, kind, turn, SET_ASIDE))
+                if later is not None:
+                    wait = min(due_of(later) - now, inf if wait is None else wait)
+        taken.update(item.id for item in items)
+        return Taken(self._remember(items) if self._remembers else items, wait)
+
+    def _remember(self, items: list[QueuedUrl]) -> list[QueuedUrl]:
+        found: dict[bytes, PageMemory] = {}
+        for row in self._select_by_key(f"SELECT {MEMORY} FROM memory", "key", [item.key for item in items]):
+            found[row[0]] = PageMemory(*row[:-1])
+        return [replace(item, memory=found.get(item.key)) for item in items]
+
+    def release(self, host: str) -> None:
+        """Hold this host no longer; what was taken of it waits again."""
+        self._file.post(lambda: self._release(host))
+
+    def _release(self, host: str) -> None:
+        if self._held.pop(host, None) is not None:
+            self._released.add(host)
+
+    def _refresh_released(self, db: sqlite3.Connection) -> None:
+        """Say again when the hosts are due that were released since."""
+        for host in self._released - self._held.keys():
+            number = host_number(host)
+            turns = [db.execute(_NEXT_TURN, (number, k, -SET_ASIDE, SET_ASIDE)).fetchone()[0] for k in self._kinds]
+            due = min((due_of(turn) for turn in turns if turn is not None), default=None)
+            sql = "UPDATE host SET due = ? WHERE host = ? AND due IS NOT ? AND parked IS NULL"
+            db.execute(sql, (due, number, due))
+        self._released.clear()
+
+    def may_send(self) -> bool:
+        """Nobody else can have our hosts."""
+        return True
+
+    async def put_back(self, items: Iterable[QueuedUrl]) -> None:
+        """These were taken, and will not be requested now."""
+        listed = list(items)
+        await self._file.call(lambda: self._put_back(listed))
+
+    def _put_back(self, items: Iterable[QueuedUrl]) -> None:
+        for item in items:
+            if item.host in self._held:
+                self._held[item.host].discard(item.id)
+
+    async def woken(self) -> list[str]:
+        """No other process finds anything."""
+        await asyncio.Event().wait()
+        return []
+
+    # What came of it.
+
+    async def commit(self, batch: Batch) -> list[str]:
+        """Store a batch; the hosts that have new work, which are held from now."""
+        return await self._file.call(lambda: self._commit(batch))
+
+    def _commit(self, batch: Batch) -> list[str]:
+        changes = Changes(batch)
+        new = self._unknown(batch.found)
+        rows = [found_row(each, number) for number, each in enumerate(new.values(), self._last_id + 1)]
+        changes.tally[KNOWN] += len(rows)
+        changes.tally[WAITING] += len(rows)
+        with self._file.transaction() as db:
+            if changes.gone and db.executemany(_REMOVE, changes.gone).rowcount != len(changes.gone):
+                raise FolderError(f"{self._path} lacks URLs that were taken from it", "run sanderling verify")
+            db.executemany("INSERT INTO seen VALUES (?)", [(key,) for key in sorted(new)])
+            db.executemany(_PUT, sorted(changes.again + rows))
+            db.executemany(_END, changes.ended)
+            self._meet_hosts(db, new.values())
+            stored = [(number, host_number(host)) for host, number in changes.stored.items()]
+            db.executemany("UPDATE host SET stored = stored + ? WHERE host = ?", stored)
+            for note in batch.hosts:
+                self._note_host(db, note)
+            db.executemany(_REMEMBER, [memory_row(each) for each in batch.memory])
+            db.executemany(_FILE, [(each.process, each.file, each.length, each.rows, each.crc) for each in batch.files])
+            self._count(db, changes.tally)
+            if rows or batch.state is not None or batch.control is not None or self.finished:
+                sql = """UPDATE crawl SET last_id = ?, state = coalesce(?, state), control = coalesce(?, control),
+                    finished = finished AND NOT ?"""
+                db.execute(sql, (self._last_id + len(rows), batch.state, batch.control, bool(changes.again or rows)))
+            if self._released:
+                self._refresh_released(db)
+        self._last_id += len(rows)
+        self.is_new = self.is_new and not rows
+        self.finished = self.finished and not (changes.again or rows)
+        self.state = self.state if batch.state is None else batch.state
+        self.control = self.control if batch.control is None else batch.control
+        self._put_back(batch.items())
+        return self._hold_new(new.values(), batch)
+
+    def _unknown(self, found: Sequence[FoundUrl]) -> dict[bytes, FoundUrl]:
+        """What was found and is not known yet, by key; looked up before the file is locked."""
+        urls = first_of_each(found)
+        known = [key for (key,) in self._select_by_key("SELECT key FROM seen", "key", sorted(urls))]
+        for key in known:
+            del urls[key]
+        if self._forgets and urls:
+            hashes = {self._hash(key): key for key in urls}
+            for (hash_,) in self._select_by_key("SELECT hash FROM forgotten", "hash", list(hashes)):
+                del urls[hashes[hash_]]
+        return urls
+
+    def _select_by_key(self, sql: str, column: str, keys: Sequence[bytes]) -> Iterator[Row]:
+        for start in range(0, len(keys), _CHUNK):
+            chunk = keys[start : start + _CHUNK]
+            # Always as many, so that the statement is prepared once.
+            length = _CHUNK if len(chunk) > _CHUNK // 8 else _CHUNK // 8
+            places = ", ".join("?" * length)
+            padded = [*chunk, *([chunk[-1]] * (length - len(chunk)))]
+            yield from self._db.execute(f"{sql} WHERE {column} IN ({places})", padded)
+
+    def _hash(self, key: bytes) -> bytes:
+        return blake2b(key, key=self._salt, digest_size=16).digest()
+
+    def _meet_hosts(self, db: sqlite3.Connection, new: Iterable[FoundUrl]) -> None:
+        first: dict[str, float] = {}
+        for each in new:
+            if each.due < first.get(each.host, inf):
+                first[each.host] = each.due
+            elif each.host not in first:
+                first[each.host] = inf
+        rows = [
+            (host_number(host), partition_of(host), host, None if due == inf else due) for host, due in first.items()
+        ]
+        db.executemany(_MEET_HOST, rows)
+
+    def _note_host(self, db: sqlite3.Connection, note: HostNote) -> None:
+        number = host_number(note.host)
+        db.execute(
+            "INSERT OR IGNORE INTO host (host, partition, name) VALUES (?, ?, ?)",
+            (number, partition_of(note.host), note.host),
+        )
+        if note.parked is not None:
+            until = note.parked or None
+            db.execute("UPDATE host SET parked = ?, due = ? WHERE host = ?", (until, note.parked, number))
+        good = None if note.good is None else note.good.encode()
+        for what, body in enumerate((note.note, good, note.pace, note.robots, note.cookies)):
+            if body is not None:
+                db.execute("INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?)", with_crc(number, what, body))
+
+    def _count(self, db: sqlite3.Connection, tally: Counter[tuple[str, str]]) -> None:
+        db.executemany(_COUNT, [(*name, n) for name, n in sorted(tally.items()) if n])
+
+    def _hold_new(self, new: Iterable[FoundUrl], batch: Batch) -> list[str]:
+        """The hosts with something new to do, unless they are parked."""
+        hosts = dict.fromkeys(each.host for each in new if each.due != inf)
+        hosts |= dict.fromkeys(each.item.host for each in batch.again if each.due != inf)
+        hosts |= dict.fromkeys(note.host for note in batch.hosts if note.parked == 0.0)
+        sql = "SELECT 1 FROM host WHERE host = ? AND parked IS NULL"
+        awake = [host for host in hosts if self._db.execute(sql, (host_number(host),)).fetchone()]
+        for host in awake:
+            self._held.setdefault(host, set())
+        return awake
+
+    # For commands.
+
+    async def counts(self) -> Counts:
+        """How many URLs there are; costs the same however many."""
+        return await self._file.call(self._counts)
+
+    def _counts(self) -> Counts:
+        tally = self._tally()
+        ends = {name: n for name, n in tally.items() if name not in KEPT and n}
+        return Counts(tally.get(KNOWN, 0), tally.get(WAITING, 0), ends)
+
+    def _tally(self) -> dict[tuple[str, str], int]:
+        return {(end, code): n for end, code, n in self._db.execute("SELECT * FROM tally")}
+
+    async def waiting_by_host(self, limit: int) -> list[HostCount]:
+        """The hosts for which most URLs wait."""
+        return await self._file.call(lambda: self._waiting_by_host(limit))
+
+    def _waiting_by_host(self, limit: int) -> list[HostCount]:
+        sql = """SELECT name, n, due, waiting.host FROM (SELECT host, count(*) n FROM frontier WHERE kind <> ?
+            GROUP BY host ORDER BY n DESC LIMIT ?) waiting JOIN host USING (host) ORDER BY n DESC, name"""
+        rows = self._db.execute(sql, (VISIT, limit)).fetchall()
+        return [HostCount(name, n, due, self._documents(number, ["note"])["note"]) for name, n, due, number in rows]
+
+    async def tasks(self, state: str, *, host: str | None = None, code: str | None = None) -> AsyncIterator[UrlState]:
+        """The URLs that wait, or those that ended like this."""
+        last: Row | None = None
+        while True:
+            rows = await self._file.call(partial(self._page, state, host, code, last))
+            for row in rows:
+                yield waiting_state(row) if state == "waiting" else ended_state(row)
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1][:4] if state == "waiting" else rows[-1][:1]
+
+    def _page(self, state: str, host: str | None, code: str | None, last: Row | None) -> list[Row]:
+        """The next rows of `frontier` or `ended`, in the order of their keys."""
+        conditions: dict[str, Row] = {}
+        if state == "waiting":
+            columns, table, order = FRONTIER, "frontier", "host, kind, turn, id"
+            conditions["kind <> ?"] = (VISIT,)
+        else:
+            columns, table, order = ENDED, "ended", "key"
+            conditions["state = ?"] = (state,)
+        if host is not None:
+            conditions["host = ?"] = (host_number(host),)
+        if code is not None:
+            conditions["code = ?"] = (code,)
+        if last is not None:
+            conditions[f"({order}) > ({', '.join('?' * len(last))})"] = last
+        where = " AND ".join(conditions)
+        values = [value for row in conditions.values() for value in row]
+        sql = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order} LIMIT {_PAGE}"
+        return self._db.execute(sql, values).fetchall()
+
+    async def show(self, host: str, key: bytes) -> UrlState | None:
+        """What is known about one URL."""
+        return await self._file.call(lambda: self._show(host, key))
+
+    def _show(self, host: str, key: bytes) -> UrlState | None:
+        for row in self._db.execute(f"SELECT {ENDED} FROM ended WHERE key = ?", (key,)):
+            return ended_state(row)
+        stored = None
+        if self._db.execute("SELECT 1 FROM seen WHERE key = ?", (key,)).fetchone():
+            stored = UrlState("stored", host, key=key)
+        elif self._db.execute("SELECT 1 FROM forgotten WHERE hash = ?", (self._hash(key),)).fetchone():
+            return UrlState("forgotten", host, key=key)
+        waiting = next(self._find(host, {key}), None)
+        return waiting_state(waiting) if waiting is not None else stored
+
+    def _find(self, host: str, keys: set[bytes]) -> Iterator[Row]:
+        """The rows of these keys in the queue of a host, all of which is read."""
+        for row in self._db.execute(f"SELECT {FRONTIER} FROM frontier WHERE host = ?", (host_number(host),)):
+            if (row[5] or url_key(row[4])) in keys:
+                yield row
+
+    async def retry(self, end: str, *, host: str | None = None, code: str | None = None) -> int:
+        """Let URLs that ended like this wait again; "waiting" makes due what waits for later. How many."""
+        return await self._file.call(lambda: self._retry(end, host, code))
+
+    def _retry(self, end: str, host: str | None, code: str | None) -> int:
+        total, now = 0, self._clock.wall()
+        last: Row | None = None
+        with self._file.transaction() as db:
+            hosts: set[int] = set()
+            while rows := self._page(end, host, code, last):
+                last = rows[-1][:4] if end == "waiting" else rows[-1][:1]
+                if end == "waiting":
+                    rows = [row for row in rows if due_of(row[2]) > now]
+                    db.executemany(_REMOVE, [row[:4] for row in rows])
+                    again = [requeued_row(row) for row in rows]
+                else:
+                    db.executemany("DELETE FROM ended WHERE key = ?", [row[:1] for row in rows])
+                    again = [retried_row(row, number) for number, row in enumerate(rows, self._last_id + total + 1)]
+                    tally = Counter({WAITING: len(rows)})
+                    tally.subtract((row[5], row[6]) for row in rows)
+                    self._count(db, tally)
+                db.executemany(_PUT, again)
+                total += len(rows)
+                hosts.update(row[0] for row in again)
+            if end == "waiting" and host is None:
+                hosts.update(number for (number,) in db.execute("SELECT host FROM host WHERE parked IS NOT NULL"))
+            db.executemany("UPDATE host SET due = 0, parked = NULL WHERE host = ?", [(each,) for each in hosts])
+            if total:
+                db.execute("UPDATE crawl SET finished = 0, last_id = last_id + ?", (total,))
+        self._last_id += total
+        self.finished = self.finished and not total
+        return total
+
+    async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
+        """Remove URLs, each given by host and key, and never take them up again."""
+        listed = list(urls)
+        return await self._file.call(lambda: self._forget(listed))
+
+    def _forget(self, urls: Sequence[tuple[str, bytes]]) -> Forgotten:
+        by_host: dict[str, set[bytes]] = {}
+        for host, key in urls:
+            by_host.setdefault(host, set()).add(key)
+        removed, busy = 0, list[bytes]()
+        self._db.execute("PRAGMA secure_delete = ON")
+        try:
+            with self._file.transaction() as db:
+                for host, keys in by_host.items():
+                    waiting = {row[5] or url_key(row[4]): row for row in self._find(host, keys)}
+                    taken = self._held.get(host, set())
+                    busy += [key for key, row in waiting.items() if row[3] in taken]
+                    for key in keys.difference(busy):
+                        removed += self._remove(db, key, waiting.get(key))
+        finally:
+            self._db.execute("PRAGMA secure_delete = OFF")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # so that the text is nowhere in the files
+        self._forgets = True
+        return Forgotten(removed, busy)
+
+    def _remove(self, db: sqlite3.Connection, key: bytes, waiting: Row | None) -> bool:
+        tally = Counter[tuple[str, str]]()
+        if waiting is not None:
+            db.execute(_REMOVE, waiting[:4])
+            tally[WAITING] -= waiting[1] != VISIT
+        for end, code in db.execute("DELETE FROM ended WHERE key = ? RETURNING state, code", (key,)):
+            tally[end, code] -= 1
+        db.execute("DELETE FROM memory WHERE key = ?", (key,))
+        was_known = db.execute("DELETE FROM seen WHERE key = ?", (key,)).rowcount == 1
+        tally[FORGOTTEN] += was_known
+        db.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (self._hash(key),))
+        self._count(db, tally)
+        return was_known
+
+    async def verify(self, keys: Iterable[bytes]) -> list[Fault]:
+        """Compare everything with everything; `keys` are those beside the rows of this run."""
+        return await self._file.call(lambda: self._verify(keys))
+
+    def _verify(self, keys: Iterable[bytes]) -> list[Fault]:
+        try:
+            return list(self._faults(keys))
+        except sqlite3.DatabaseError as error:
+            return [Fault("the file is damaged", 1, str(error))]
+
+    def _faults(self, keys: Iterable[bytes]) -> Iterator[Fault]:
+        db = self._db
+        for (message,) in db.execute("PRAGMA integrity_check(5)"):
+            if message != "ok":
+                yield Fault("the file is damaged", 1, message)
+        audit = Audit(self._tally())
+        for table in TEMPORARY:
+            db.execute(f"CREATE TEMP TABLE {table} (key BLOB PRIMARY KEY) WITHOUT ROWID")
+        try:
+            parts = chain(audit.row_keys(keys), audit.frontier(db.execute(f"SELECT {FRONTIER} FROM frontier")))
+            for table, chunk in parts:
+                audit.added(table, db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?)", chunk).rowcount)
+            for what, rest in (COMPARISONS if audit.has_visits else COMPARISONS | COMPARISONS_WITHOUT_VISITS).items():
+                ((number,),) = db.execute(f"SELECT count(*) {rest}")
+                if number:
+                    ((key,),) = db.execute(f"SELECT a.key {rest} LIMIT 1")
+                    yield Fault(what, number, key.hex())
+        finally:
+            for table in TEMPORARY:
+                db.execute(f"DROP TABLE temp.{table}")
+        audit.ended(db.execute(f"SELECT {ENDED} FROM ended"))
+        audit.checksums("memory", db.execute(f"SELECT {MEMORY} FROM memory"))
+        audit.checksums("document", db.execute("SELECT * FROM document"))
+        ((known,),) = db.execute("SELECT count(*) FROM seen")
+        ((stored,),) = db.execute("SELECT coalesce(sum(stored), 0) FROM host")
+        yield from audit.faults(known, stored)
