@@ -28,6 +28,8 @@ def decode(body: bytes, label: str | None) -> tuple[str, str]:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace"), name
     declared = charset_named(label) or _charset_in_page(body)
+    if declared is not None and declared.startswith(_SINGLE_BYTE) and body.isascii():
+        return body.decode("ascii"), declared
     # A server's default is often Latin-1 for pages in UTF-8; a text in Latin-1 that is valid UTF-8 hardly exists.
     tried = ["utf-8", declared] if declared is None or declared.startswith(_SINGLE_BYTE) else [declared, "utf-8"]
     for name in filter(None, tried):

@@ -12,11 +12,12 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
-from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.lang import detect_fast
 from selectolax.lexbor import LexborHTMLParser
 
 from sanderling.extract.charset import charset_of, decode
+from sanderling.extract.content import main_content
+from sanderling.extract.markdown import to_markdown
 from sanderling.extract.robots import directives, is_for_us
 from sanderling.ids import MAX_URL, UrlError, normalise_url, origin_of
 
@@ -99,7 +100,12 @@ def read_page(body: bytes, content_type: str | None, url: str, *, text: TextMode
         cut.append(f"{len(title) - MAX_TITLE:,} characters of the title after the first {MAX_TITLE:,}")
     said = [meta.get("content") or "" for meta in metas if is_for_us(meta.get("name") or "")]
     refreshes = (meta.get("content") or "" for meta in metas if (meta.get("http-equiv") or "").lower() == "refresh")
-    main_text = None if text == "none" else _main_text(html, text)
+    main_text = None
+    if text == "best":
+        main_text = _best_text(html)
+    elif text == "fast" and tree.body is not None:
+        content = main_content(tree.body, is_article=metadata.get("og:type") == "article")
+        main_text = to_markdown(content, resolve)
     return PageFacts(
         charset=charset,
         title=title[:MAX_TITLE].rstrip() or None,
@@ -126,14 +132,12 @@ def check_text_mode(text: TextMode) -> None:
         )
 
 
-def _main_text(html: str, text: TextMode) -> str:
-    if text == "best":
-        check_text_mode(text)
-        # Imported here because it takes 0.3 s and 40 MB, and is an extra.
-        import trafilatura  # noqa: PLC0415
+def _best_text(html: str) -> str:
+    check_text_mode("best")
+    # Imported here because it takes 0.3 s and 40 MB, and is an extra.
+    import trafilatura  # noqa: PLC0415
 
-        return trafilatura.extract(html, output_format="markdown", include_comments=False, include_links=True) or ""
-    return extract_plain_text(html, main_content=True, comments=False, post_meta=False)
+    return trafilatura.extract(html, output_format="markdown", include_comments=False, include_links=True) or ""
 
 
 class _Resolver:
@@ -145,6 +149,7 @@ class _Resolver:
         if base is not None:
             self.base = _normalise(base.attributes.get("href") or "", url) or url
         self._root = origin_of(self.base) + "/"
+        self._known: dict[str, str | None] = {}
         self._charset = "utf-8" if charset.startswith("utf-16") else charset
 
     def __call__(self, href: str | None) -> str | None:
@@ -155,7 +160,9 @@ class _Resolver:
             href = self._encode_query(href)
         if len(href) <= _CACHED_HREF and href.startswith(("/", "https://", "http://")):
             return _normalise_again(href, self._root)
-        return _normalise(href, self.base)
+        if href not in self._known:
+            self._known[href] = _normalise(href, self.base)
+        return self._known[href]
 
     def _encode_query(self, href: str) -> str:
         """Browsers send a query in the charset of its page, and what that cannot express as `&#1078;`."""
