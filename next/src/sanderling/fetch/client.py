@@ -84,11 +84,12 @@ class Client:
 
     async def __aenter__(self) -> Self:
         options = self.options
-        proxies = [each.through()[0] for each in options.hosts.values()]
-        found = [proxy_of_environment(scheme) for scheme in ("http", "https")]
-        proxies += [proxy_parts(each, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY")[0] for each in found if each]
-        names = {str(URL(each).host) for each in proxies if each}
-        self._guarded = Guarded(private=options.private, proxies=names)
+        for each in options.hosts.values():  # what cannot work is said before anything is sent
+            each.through()
+        for scheme in ("http", "https"):
+            if proxy := proxy_of_environment(scheme):
+                proxy_parts(proxy, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY")
+        self._guarded = Guarded(private=options.private)
         silence = options.timeout
         self._times = aiohttp.ClientTimeout(TOTAL, CONNECT, silence, CONNECT)
         self._probe_times = aiohttp.ClientTimeout(TOTAL, CONNECT, min(PROBE, silence), CONNECT)
@@ -231,7 +232,7 @@ class Client:
         """One request and its response."""
         if self._session is None:
             raise RuntimeError("use the client as a context manager: async with Client() as client")
-        trying = Trying()
+        trying = Trying(proxied=route.proxy is not None)
         headers = self._headers(request, url, route)
         started = latency = 0.0
         status = 0

@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
@@ -25,23 +24,22 @@ AT_ONCE = 64
 class Trying:
     """One try to send a request, and what became known of its connection on the way."""
 
-    __slots__ = ("fresh",)
+    __slots__ = ("fresh", "proxied")
 
-    def __init__(self) -> None:
+    def __init__(self, *, proxied: bool) -> None:
         self.fresh = False  # whether a connection was made for it
+        self.proxied = proxied  # whether that goes to the proxy, which whoever runs this has named
 
 
-# Connections are made deep inside aiohttp, which has no other way to say for which request.
-attempt: ContextVar[Trying | None] = ContextVar("attempt", default=None)
+# Names and connections are made deep inside aiohttp, which has no other way to say for which request.
+attempt: ContextVar[Trying] = ContextVar("attempt")
 
 
 class Guarded(AbstractResolver):
     """Looks names up, makes sockets, and lets through only what may be requested."""
 
-    def __init__(self, *, private: bool, proxies: Collection[str] = ()) -> None:
+    def __init__(self, *, private: bool) -> None:
         self._private = private
-        self._proxies = frozenset(proxies)  # names that whoever runs this has configured
-        self._proxy_addresses = set(proxies)
         self._threads = ThreadPoolExecutor(AT_ONCE, "names")
 
     async def resolve(
@@ -58,21 +56,18 @@ class Guarded(AbstractResolver):
         except UnicodeError:
             raise socket.gaierror(socket.EAI_NONAME, "no name for a nameserver") from None
         found = [_result(host, port, *row) for row in rows]
-        for each in found:
-            if host in self._proxies:
-                self._proxy_addresses.add(each["host"])
-            else:
+        if not attempt.get().proxied:
+            for each in found:
                 check_address(each["host"], private=self._private)
         return found
 
     def make_socket(self, address: AddrInfoType) -> socket.socket:
         """A socket for this very address, which is looked at once more: nothing came in between."""
         family, kind, protocol, _, place = address
-        host = str(place[0])
-        if host not in self._proxy_addresses:
-            check_address(host, private=self._private)
-        if (trying := attempt.get()) is not None:
-            trying.fresh = True
+        trying = attempt.get()
+        if not trying.proxied:
+            check_address(str(place[0]), private=self._private)
+        trying.fresh = True
         made = socket.socket(family, kind, protocol)
         made.settimeout(0)
         return made
