@@ -15,9 +15,9 @@ from sanderling.redact import redact
 from sanderling.systems import load_name
 
 
-def main() -> int:
+def main(context: Context | None = None) -> int:
     """The program: its exit code."""
-    context = Context(tuple(sys.argv[1:]), os.environ, program=sys.argv[0])
+    context = context or Context(tuple(sys.argv[1:]), os.environ, program=sys.argv[0])
     try:
         code = int(run_words(context))
         context.out.flush()

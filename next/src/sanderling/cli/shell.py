@@ -129,7 +129,7 @@ class _Shell:
         if self._stopped_by_signal_at is None:
             self._stopped_by_signal_at = self._clock.now()
             self._state = RunState.STOPPING
-            log.warning("stopping", how="requests in flight end first; press Ctrl-C again to stop at once")
+            log.warning("stopping", say="Stopping: requests in flight end first. Press Ctrl-C again to stop at once.")
             run.stop()
         elif self._clock.now() - self._stopped_by_signal_at >= TOGETHER:
             work.cancel()
@@ -199,7 +199,7 @@ class _Shell:
             run.control(self._wanted)
         if self._wanted.paused:
             command = self._context.command_line(["control", str(self._folder), "resume"])
-            log.warning("paused", since="an earlier request", resume=command)
+            log.warning("paused", say=f"Paused by an earlier request. To resume, type: {command}")
 
     async def _obey(self, run: Run) -> None:
         """Read control.json if it has changed, and carry out what is requested there."""

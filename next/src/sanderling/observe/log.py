@@ -25,9 +25,14 @@ def _clean(_logger: object, _method: str, event: Event) -> Event:
 
 
 def _as_text(_logger: object, _method: str, event: Event) -> str:
-    """`14:02:11 host_parked host=example.org failures=10`, with the level where it is worse than info."""
+    """`14:02:11 host_parked host=example.org failures=10`, with the level where it is worse than info.
+
+    What an event has to `say` to a person stands alone.
+    """
     wall, name, level = (str(event.pop(key, "")) for key in ("timestamp", "event", "level"))
     trace = event.pop("exception", "")
+    if "say" in event:
+        return f"{wall[11:19]} {event['say']}"
     fields = [f"{field}={value!r}" if " " in str(value) else f"{field}={value}" for field, value in event.items()]
     words = [wall[11:19], "" if level in ("info", "debug") else level, name, *fields]
     return " ".join(filter(None, words)) + (f"\n{trace}" if trace else "")
