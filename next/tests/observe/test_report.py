@@ -109,20 +109,8 @@ def test_durations_are_read_at_a_glance(value: float, shown: str) -> None:
 
 
 def test_numbers_and_sizes_are_read_at_a_glance() -> None:
-    assert [show_number(each) for each in (0, 1234, 0.25, 12.34, 1e20)] == [
-        "0",
-        "1,234",
-        "0.25",
-        "12.3",
-        f"{1e20:,.1f}",
-    ]
-    assert [show_bytes(each) for each in (0, 1023, 1536, 5 << 30, 3 << 40)] == [
-        "0 B",
-        "1023 B",
-        "1.5 KB",
-        "5 GB",
-        "3 TB",
-    ]
+    assert [show_number(each) for each in (0, 1234, 0.25, 12.34)] == ["0", "1,234", "0.25", "12.3"]
+    assert [show_bytes(each) for each in (0, 1023, 1536, 5 << 30)] == ["0 B", "1023 B", "1.5 KB", "5 GB"]
 
 
 @pytest.mark.parametrize(
@@ -169,10 +157,10 @@ def test_each_number_is_a_metric() -> None:
 
 @pytest.mark.real
 def test_a_port_that_is_taken_is_named() -> None:
-    with served(REPORT) as url, pytest.raises(FolderError, match="--metrics-port"):
-        port = int(url.split(":")[2].split("/")[0])
-        with serve_metrics(lambda: REPORT, "127.0.0.1", port):
-            pass
+    with served(REPORT) as url:
+        taken = serve_metrics(lambda: REPORT, "127.0.0.1", int(url.split(":")[2].split("/")[0]))
+        with pytest.raises(FolderError, match="--metrics-port"):
+            taken.__enter__()
 
 
 @pytest.fixture
