@@ -120,13 +120,19 @@ def test_sqlite_has_each_value_as_it_is(folder: Folder) -> None:
 
 
 def test_parquet_has_types_that_hold_every_value(folder: Folder) -> None:
-    folder.add(['{"n":1,"x":0.5,"d":9007199254740993,"t":true,"m":5}', '{"n":-2,"x":2,"d":0.5,"t":null,"m":"5"}'])
+    folder.add(
+        [
+            '{"n":9223372036854775807,"b":9223372036854775808,"x":0.5,"d":9007199254740993,"t":true,"m":5}',
+            '{"n":-2,"x":2,"d":0.5,"t":null,"m":"5"}',
+        ]
+    )
     folder.export("e.parquet")
 
     rows = of_parquet(folder.path / "e.parquet")
     assert [row["id"] for row in rows[:3]] == ["1", '"1"', "3"]
     assert [row["price"] for row in rows[:3]] == ["1.50", None, "0.1234567890123456789012345"]
-    assert [row["n"] for row in rows[3:]] == [1, -2]
+    assert [row["n"] for row in rows[3:]] == [2**63 - 1, -2]
+    assert rows[3]["b"] == "9223372036854775808"
     assert [row["x"] for row in rows[3:]] == [0.5, 2.0]
     assert [row["d"] for row in rows[3:]] == ["9007199254740993", "0.5"]
     assert [row["t"] for row in rows[3:]] == [True, None]
