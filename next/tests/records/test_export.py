@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from decimal import Decimal
-from io import BytesIO
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -283,11 +283,11 @@ def test_what_is_wanted_is_what_comes(folder: Folder, wanted: dict[str, Any], id
 
 
 def test_fields_are_paths(folder: Folder) -> None:
-    to = BytesIO()
+    to = StringIO()
     with folder.reader() as rows:
-        assert print_lines(rows, Selection(fields=["id", "tags[0]", "price"]), to) == 3
+        print_lines(rows, Selection(fields=["id", "tags[0]", "price"]), to)
 
-    assert to.getvalue().decode().splitlines() == [
+    assert to.getvalue().splitlines() == [
         '{"id":1,"tags[0]":"a","price":1.50}',
         '{"id":"1","tags[0]":null,"price":null}',
         '{"id":3,"tags[0]":null,"price":0.1234567890123456789012345}',

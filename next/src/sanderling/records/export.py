@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import msgspec
 
@@ -78,14 +78,10 @@ def export(
         return _FileExport(rows, selection, target, mark, kind).write(new=new)
 
 
-def print_lines(rows: RowReader, selection: Selection, to: BinaryIO) -> int:
-    """Write the chosen records as JSON Lines; how many."""
-    count = 0
-    for line in selection.lines(rows):
-        to.write(line + b"\n")
-        count += 1
+def print_lines(rows: RowReader, selection: Selection, to: TextIO) -> None:
+    """Write the chosen records as JSON Lines."""
+    to.writelines(line.decode() + "\n" for line in selection.lines(rows))
     selection.check()
-    return count
 
 
 class _FileExport:

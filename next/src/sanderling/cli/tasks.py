@@ -1,0 +1,85 @@
+"""`sanderling tasks`: what waits, what ended without a record and why; and trying it again."""
+
+import asyncio
+from datetime import UTC, datetime
+from math import isinf
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+
+from sanderling.cli.context import Context
+from sanderling.cli.control import wait_for_answer
+from sanderling.clock import SystemClock
+from sanderling.files import Exit, lock_holder
+from sanderling.observe.control import leave_request
+from sanderling.options import REQUIRED, OptionError, Options, nearest, option
+from sanderling.records.answers import Task
+from sanderling.systems import system_of
+
+
+class TasksOptions(Options):
+    """Options of `tasks`."""
+
+    folder: Path = option(REQUIRED, "The folder of a run, as --out named it.", argument="FOLDER")
+    state: str | None = option(None, "List those in this state; without it, count all.", argument="STATE")
+    host: str | None = option(None, "Only those of this host.")
+    code: str | None = option(None, "Only those with this code, such as TIMEOUT.")
+    retry: bool = option(default=False, help="Try those in STATE again: now, or in the next run.")
+    json: bool = option(default=False, help="Print each as one line of JSON.")
+
+
+def tasks(options: TasksOptions, context: Context) -> Exit:
+    """List tasks, count them, or have them tried again."""
+    system = system_of(options.folder, context.systems).load()
+    if options.state is not None and options.state not in system.TASK_STATES:
+        states = ", ".join(system.TASK_STATES)
+        raise OptionError(
+            f"STATE: found {options.state!r}, expected one of {states}{nearest(options.state, system.TASK_STATES)}"
+        )
+    if options.retry:
+        if options.state is None:
+            raise OptionError("--retry needs a state; type tasks FOLDER failed --retry, say")
+        return _retry(system, options, options.state, context)
+    if options.state is None:
+        return _count(system, options, context)
+    return asyncio.run(_list(system, options, options.state, context))
+
+
+def _retry(system: ModuleType, options: TasksOptions, state: str, context: Context) -> Exit:
+    if lock_holder(options.folder) is None:
+        count = asyncio.run(system.retry(options.folder, state, options.host, options.code))
+        context.print(f"{count:,} are tried again by the next run")
+        return Exit.DONE
+    words = (state, options.host or "", options.code or "")
+    request = leave_request(options.folder, "retry", words)
+    context.print(f"retry: {asyncio.run(wait_for_answer(options.folder, request))}")
+    return Exit.DONE
+
+
+def _count(system: ModuleType, options: TasksOptions, context: Context) -> Exit:
+    counts: dict[tuple[str, str], int] = asyncio.run(system.count_tasks(options.folder))
+    for (state, code), count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        if options.json:
+            context.print(msgspec.json.encode({"state": state, "code": code, "count": count}).decode())
+        else:
+            context.print(f"{count:>12,} {state}{f' {code}' if code else ''}")
+    if not counts and not options.json:
+        context.print("nothing waits, nothing failed")
+    return Exit.DONE
+
+
+async def _list(system: ModuleType, options: TasksOptions, state: str, context: Context) -> Exit:
+    now = SystemClock().wall()
+    async for task in system.tasks(options.folder, state, options.host, options.code):
+        context.print(msgspec.json.encode(task).decode() if options.json else _line(task, now))
+    return Exit.DONE
+
+
+def _line(task: Task, now: float) -> str:
+    due = ""
+    if task.due is not None and isinf(task.due):
+        due = "not in this run"
+    elif task.due is not None and task.due > now:
+        due = f"due {datetime.fromtimestamp(task.due, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return "  ".join(filter(None, (task.key, task.code, task.detail, due)))
