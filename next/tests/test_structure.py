@@ -30,9 +30,9 @@ FLOOR = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 # What their documentation names. Anything else of another package may change without notice.
 DOCUMENTED = frozenset(
     "ada_url aiohttp aiohttp.abc aiohttp.resolver aiohttp.web asyncpg asyncpg.exceptions backports backports.zstd"
-    " brotli compression.zstd html_to_markdown jmespath jmespath.exceptions jmespath.parser lxml msgspec msgspec.json msgspec.msgpack"
-    " msgspec.structs msgspec.toml prometheus_client prometheus_client.core publicsuffixlist pyarrow resiliparse"
-    " resiliparse.extract.html2text resiliparse.parse"
+    " brotli compression.zstd html_to_markdown jmespath jmespath.exceptions jmespath.parser lxml msgspec msgspec.json"
+    " msgspec.msgpack msgspec.structs msgspec.toml prometheus_client prometheus_client.core publicsuffixlist"
+    " pyarrow resiliparse resiliparse.extract.html2text resiliparse.parse"
     " resiliparse.parse.encoding resiliparse.parse.html resiliparse.parse.lang rich rich.console rich.live rich.table"
     " rich.text scrapy selectolax.lexbor structlog structlog.stdlib trafilatura uvloop yarl".split()
 )

@@ -2,7 +2,10 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from math import inf
 from pathlib import Path
+
+import msgspec
 
 from sanderling.clock import Clock
 from sanderling.files import Exit, FolderError, FolderLock, make_folder, write_file
@@ -11,8 +14,13 @@ from sanderling.observe.control import Control, ControlRequest
 from sanderling.observe.options import ObserveOptions
 from sanderling.observe.report import Hint, HostReport, Report, count, gauge, seconds, text
 from sanderling.options import REQUIRED, option
+from sanderling.records.answers import Shown, Task, Verified
+from sanderling.records.rows import RowReader, RowWriter
 from sanderling.redact import Secret
+from sanderling.stores import RowFile
 from sanderling.systems import Command, System
+
+TASK_STATES = ("waiting", "failed")
 
 
 class ToyOptions(ObserveOptions, table="toys", title="What is counted"):
@@ -34,15 +42,19 @@ class ToyRun:
         self.stopped = False
         self.wanted = Control()
         self.forgotten: list[str] = []
+        self.rows = RowWriter(options.out, "toys", ())
 
     async def run(self) -> Exit:
         while self.counted < self.options.items and not self.stopped:
             await self.clock.sleep(self.options.pause)
-            self.counted += not self.wanted.paused
+            if not self.wanted.paused:
+                self.counted += 1
+                self.rows.append(self.counted.to_bytes(16, "big"), [b'{"id":%d}' % self.counted], 1)
             if self.options.breaks == "disk":
                 raise FolderError("cannot write to x: the disk is full", "free some space", Exit.LATER)
             if self.options.breaks == "bug":
                 raise ZeroDivisionError("secret=hush123")
+        write_file(self.options.out / "toys.counted", msgspec.json.encode(self.rows.write()))
         return Exit.DONE if self.counted == self.options.items else Exit.WAITING
 
     def stop(self) -> None:
@@ -53,6 +65,8 @@ class ToyRun:
         self.stopped |= wanted.draining
 
     async def carry_out(self, request: ControlRequest) -> str:
+        if request.action == "retry":
+            return " ".join(request.words)
         self.forgotten += request.words
         return f"{len(request.words)} forgotten"
 
@@ -82,8 +96,36 @@ class ToyRun:
 async def open_run(options: ToyOptions, clock: Clock) -> AsyncIterator[ToyRun]:
     make_folder(options.out)
     with FolderLock(options.out):
-        write_file(options.out / "toys.jsonl", b"")
-        yield ToyRun(options, clock)
+        run = ToyRun(options, clock)
+        yield run
+        run.rows.close()
+
+
+def records(folder: Path) -> RowReader:
+    return RowReader(folder, "toys", msgspec.json.decode((folder / "toys.counted").read_bytes(), type=list[RowFile]))
+
+
+async def show(folder: Path, key: str) -> Shown:
+    with records(folder) as rows:
+        found = rows.find(int(key).to_bytes(16, "big"))
+    return Shown([line for each in found for line in each.lines], "" if found else "never counted")
+
+
+async def verify(folder: Path) -> Verified:
+    with records(folder) as rows:
+        return Verified(list(rows.damage()), {"toys": rows.count()})
+
+
+async def tasks(folder: Path, state: str, host: str | None, code: str | None) -> AsyncIterator[Task]:
+    yield Task("21", state, "a.example", code or "", due=inf)
+
+
+async def count_tasks(folder: Path) -> dict[tuple[str, str], int]:
+    return {("waiting", ""): 1, ("failed", "TIMEOUT"): 1200}
+
+
+async def retry(folder: Path, state: str, host: str | None, code: str | None) -> int:
+    return 3
 
 
 COUNT = Command(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sanderling.limit import CircuitOpen, Limiter, LimitOptions, ThreadLimiter
+    from sanderling.records.collection import open  # noqa: A004 - said as sanderling.open("posts")
 
 # Imported when they are first used: a program that wants the limiter alone loads no HTTP client.
 _WHERE = {
@@ -12,9 +13,10 @@ _WHERE = {
     "LimitOptions": "sanderling.limit",
     "Limiter": "sanderling.limit",
     "ThreadLimiter": "sanderling.limit",
+    "open": "sanderling.records.collection",
 }
 
-__all__ = ["CircuitOpen", "LimitOptions", "Limiter", "ThreadLimiter"]
+__all__ = ["CircuitOpen", "LimitOptions", "Limiter", "ThreadLimiter", "open"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has that name

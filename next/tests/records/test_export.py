@@ -48,7 +48,7 @@ class Folder:
     def reader(self, _: Path | None = None) -> RowReader:
         return RowReader(self.path, "records", self._files)
 
-    def export(self, name: str, *, new: bool = False, replace: bool = False, **wanted: Any) -> Exported:  # noqa: ANN401
+    def export(self, name: str, *, new: bool = False, replace: bool = False, **wanted: Any) -> Exported:
         with self.reader() as rows:
             return export(rows, Selection(**wanted), self.path / name, new=new, replace=replace)
 

@@ -9,6 +9,12 @@ from sanderling.records.columns import as_double
 from sanderling.records.export import Exported, export
 from sanderling.records.rows import RowReader
 from sanderling.records.selection import Selection
+from sanderling.systems import system_of
+
+
+def open(folder: str | Path) -> "Collection":  # noqa: A001 - said as sanderling.open("posts")
+    """The records of a folder that a run wrote."""
+    return Collection(Path(folder), system_of(Path(folder)).load().records)
 
 
 class Collection:

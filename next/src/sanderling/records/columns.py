@@ -14,7 +14,7 @@ _EXACT = 2**53  # integers up to here are exact as doubles
 encode_json = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """What the values of a column have in common."""
 
     NOTHING = auto()  # null
@@ -26,7 +26,7 @@ class Kind(Enum):
     JSON = auto()  # objects and lists, and texts among numbers
 
 
-_NUMBERS = (Kind.INTEGER, Kind.DOUBLE, Kind.DIGITS)  # each holds what those before it hold
+_NUMBERS = (ValueKind.INTEGER, ValueKind.DOUBLE, ValueKind.DIGITS)  # each holds what those before it hold
 
 
 def as_double(number: Decimal) -> float | None:
@@ -41,7 +41,7 @@ class Column:
     def __init__(self, name: str, field: str) -> None:
         self.name = name  # as a database takes it
         self.field = field
-        self.kind = Kind.NOTHING
+        self.kind = ValueKind.NOTHING
         self._is_exact = True  # all integers so far are exact as doubles
 
     def learn(self, value: object) -> None:
@@ -49,36 +49,36 @@ class Column:
         if value is None:
             return
         kind = self._kind_of(value)
-        if self.kind in (Kind.NOTHING, kind):
+        if self.kind in (ValueKind.NOTHING, kind):
             self.kind = kind
         elif self.kind in _NUMBERS and kind in _NUMBERS:
             self.kind = max(self.kind, kind, key=_NUMBERS.index)
         else:
-            self.kind = Kind.JSON
-        if self.kind is Kind.DOUBLE and not self._is_exact:
-            self.kind = Kind.DIGITS
+            self.kind = ValueKind.JSON
+        if self.kind is ValueKind.DOUBLE and not self._is_exact:
+            self.kind = ValueKind.DIGITS
 
-    def _kind_of(self, value: object) -> Kind:
+    def _kind_of(self, value: object) -> ValueKind:
         match value:
             case bool():
-                return Kind.TRUTH
+                return ValueKind.TRUTH
             case int():
                 self._is_exact &= abs(value) <= _EXACT
-                return Kind.INTEGER if -(2**63) <= value < 2**63 else Kind.DIGITS
+                return ValueKind.INTEGER if -(2**63) <= value < 2**63 else ValueKind.DIGITS
             case Decimal():
-                return Kind.DIGITS if as_double(value) is None else Kind.DOUBLE
+                return ValueKind.DIGITS if as_double(value) is None else ValueKind.DOUBLE
             case str():
-                return Kind.TEXT
-        return Kind.JSON
+                return ValueKind.TEXT
+        return ValueKind.JSON
 
     def fit(self, value: object) -> bool | int | float | str | None:
         """The value as the column's kind holds it."""
         match self.kind:
-            case Kind.JSON if value is not None:
+            case ValueKind.JSON if value is not None:
                 return encode_json(value).decode()
-            case Kind.DIGITS if value is not None:
+            case ValueKind.DIGITS if value is not None:
                 return str(value)
-            case Kind.DOUBLE if value is not None:
+            case ValueKind.DOUBLE if value is not None:
                 return float(value)  # type: ignore[arg-type] # a number
         return value  # type: ignore[return-value] # a value of that kind
 

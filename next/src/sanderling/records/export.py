@@ -16,7 +16,7 @@ import msgspec
 
 from sanderling.files import DRAFT, FolderError, disk_errors, disk_full, sync, sync_folder, write_file
 from sanderling.options import OptionError
-from sanderling.records.columns import Columns, Kind, encode_json, plain
+from sanderling.records.columns import Columns, ValueKind, encode_json, plain
 from sanderling.records.rows import RowReader
 from sanderling.records.selection import Selection
 
@@ -210,7 +210,11 @@ def _write_parquet(file: BinaryIO, columns: Columns, records: Iterator[dict[str,
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError:
         raise FolderError("Parquet needs pyarrow", "run: pip install 'sanderling[parquet]'") from None
-    types: dict[Kind, Any] = {Kind.TRUTH: pa.bool_(), Kind.INTEGER: pa.int64(), Kind.DOUBLE: pa.float64()}
+    types: dict[ValueKind, Any] = {
+        ValueKind.TRUTH: pa.bool_(),
+        ValueKind.INTEGER: pa.int64(),
+        ValueKind.DOUBLE: pa.float64(),
+    }
     of_columns = list(columns)
     schema = pa.schema(
         [
