@@ -26,6 +26,7 @@ _LISTS = frozenset({"ul", "ol", "menu", "dir"})
 _BOXES = frozenset({"li", "dd", "blockquote"})
 # Pages that load images late have the true address elsewhere.
 _SOURCES = ("data-src", "data-lazy-src", "data-original", "src")
+_SUSPECT = re.compile(r"[\\`*_\[\]<&~]")  # tested first because that is cheap
 _SPECIAL = re.compile(r"[\\`*\[\]]|(?<![^\W_])_|_(?![^\W_])|<(?=[a-zA-Z/!?])|&(?=#?[a-zA-Z0-9]{1,32};)|~(?=~)|(?<=~)~")
 # What would begin a heading, an item, a quote, a rule or a table, or underline the line before.
 _LINE_START = re.compile(r"(?:#{1,6}|[-+])(?= |$)|>|[0-9]{1,9}(?=[.)](?: |$))|[-=]+$|:?-+[-|: ]*$|\|")
@@ -102,7 +103,7 @@ class _Writer:
         if self._verbatim is not None:
             self._verbatim.append(text)
             return
-        text = _SPECIAL.sub(r"\\\g<0>", text)
+        text = _escape(text)
         if self._bare and text[:1].isalnum() and not self._bare[-1].isalnum():
             self._line[-1] = self._bare  # CommonMark does not end an emphasis between a sign and a letter
         if text:
@@ -189,6 +190,10 @@ class _Writer:
             text = text.replace(_BREAK, " ")
             self._write([f"{'#' * self._heading} {text.removesuffix('#')}" + "\\#" * text.endswith("#")])
             return
+        if _BREAK not in text:
+            if text:
+                self._write([_literal(text)])
+            return
         # Two breaks in a row are how many people write paragraphs.
         for paragraph in re.split(f"{_BREAK}(?: ?{_BREAK})+", text):
             lines = [_literal(line) for each in paragraph.split(_BREAK) if (line := each.strip())]
@@ -237,7 +242,7 @@ class _Writer:
     def _show_image(self, element: PageElement) -> None:
         said = element.attributes
         url = self._resolve(next((said[name] or "" for name in _SOURCES if said.get(name)), ""))
-        alt = _SPECIAL.sub(r"\\\g<0>", " ".join((said.get("alt") or "").split()))
+        alt = _escape(" ".join((said.get("alt") or "").split()))
         if url or alt:
             self._line.append(f"![{alt}]({url.translate(_SPELLED)})" if url else alt)
 
@@ -294,6 +299,10 @@ class _Writer:
         else:
             for (cell,) in rows:
                 self._write([_literal(cell)])
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text) if _SUSPECT.search(text) else text
 
 
 def _literal(line: str) -> str:
