@@ -146,3 +146,15 @@ def test_a_budget_is_never_exceeded(slots: int) -> None:
     play(world)
 
     assert len(world.sent) == len(world.ends) == 17
+
+
+@pytest.mark.parametrize("bad", [5, 30, 150])
+def test_pages_that_always_answer_503_cost_the_healthy_ones_behind_them_little(bad: int) -> None:
+    """A limiter as users have it: it begins with two requests a second, and takes 200 good ones in 29 s."""
+    world = World(items(WELL, bad, "bad", fault=Fault.ERROR) + items(WELL, 200), rps=None)
+
+    play(world)
+
+    assert not world.waiting
+    assert max(at for (_, key), at in world.ended_at.items() if key.startswith("i")) <= 60
+    assert all(len(world.asked(f"bad{number}")) <= 4 for number in range(bad))

@@ -82,7 +82,7 @@ class World:
     items: Iterable[Item]
     spells: dict[str, tuple[Spell, ...]] = field(default_factory=dict)
     latency: float = 0.1
-    rps: float = 8.0
+    rps: float | None = 8.0  # of every host, from the start; None: a limiter as users have it
     rules: EngineRules = field(default_factory=EngineRules)
     write_takes: float = 0.004
     away: tuple[float, float] = (inf, inf)  # when the store is not there
@@ -140,9 +140,8 @@ class Machine:
 
     def __init__(self, world: World, locks: Locks | None = None) -> None:
         self.world = world
-        self.limiter = Limiter(
-            LimitOptions(initial_rps=world.rps, max_rps=world.rps), clock=world.clock, random=Random(world.seed)
-        )
+        options = LimitOptions() if world.rps is None else LimitOptions(initial_rps=world.rps, max_rps=world.rps)
+        self.limiter = Limiter(options, clock=world.clock, random=Random(world.seed))
         self.engine = Engine(self, self.handle, self, self.limiter, world.clock, world.rules, locks)
         self.taken: dict[str, set[str]] = defaultdict(set)
         self.held: set[str] = set()

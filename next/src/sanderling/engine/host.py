@@ -9,7 +9,7 @@ from sanderling.engine.ends import HostEnds
 
 # An item that has failed gets every so many-th permit while others wait: many bad ones must cost the good ones little,
 # and a rate does not grow while much fails.
-AGAIN_EVERY = 10
+AGAIN_EVERY = 50
 
 
 class Shares:
@@ -53,6 +53,7 @@ class Host:
     stale: bool = False  # more work arrived while it was loading
     ready: int = 0  # items in memory that may be sent
     from_tail: bool = False  # which end of the line the next item is from
+    depth: int = 0  # how far beyond what fails to read: doubled so many times
     misses: int = 0  # turns in a row without a permit: it shares a limit with others
     _fresh: dict[str, deque[Any]] = field(default_factory=dict)  # by class, what has not failed
     _again: deque[Any] = field(default_factory=deque)  # what has
@@ -68,6 +69,10 @@ class Host:
     def is_busy(self) -> bool:
         """Whether something of it is under way."""
         return bool(self.inflight or self.lent or self.unwritten or self.loading)
+
+    def has_more(self, now: float) -> bool:
+        """Whether the source has more that is due."""
+        return self.more_at is not None and self.more_at <= now
 
     @property
     def has_fresh(self) -> bool:

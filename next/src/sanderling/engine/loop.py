@@ -40,9 +40,11 @@ T = TypeVar("T")
 
 LOOK = 5.0  # seconds between looks for hosts that are due again, or that another crawl has let go
 LEASE_LOOK = 0.5  # and for a lease that was renewed
+SOONEST = 0.0005  # seconds
 SOON, LATEST = 0.01, 2.0  # to try again for a permit that another host got, the pause doubling
 IDLE = 0.5  # without a turn for so long, what was found is waited for
 FEW = 16  # items of a host in memory; with fewer, more are read
+DEEPEST = 4  # in trouble up to so many times the double of what is read at once
 LOADERS = 4  # reads from the source at a time
 PROBES = 8  # one slot of so many may be a probe
 LONGEST_PROBE_PAUSE = 30.0  # between probes of a host that is down; it doubles from two seconds
@@ -135,8 +137,9 @@ class Engine:
         self._unwritten = Unwritten(self.rules)
         self._to_load: deque[Host] = deque()
         self._loading = 0
-        self._finds = 0  # how often there may have been something new to discover
-        self._exhausted = -1  # for which of those there was nothing
+        self._writes = 0
+        self._exhausted = -1  # the number of writes after which the source had no host that is not held
+        self._has_overflow = False  # it may have more than there was room for
         self._load_event, self._write_event, self._look_event = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._over = asyncio.Event()
         self._timer: tuple[Timer, float] | None = None
@@ -239,6 +242,8 @@ class Engine:
         self._hungry = self._inflight < self.slots and self._work.due() > now + IDLE
         self._arm_writer(now)
         self._arm(now, free=free)
+        if not self._has_work:
+            self._look_event.set()  # before the end the source has the last word
         if self._is_over():
             self._running = False
             self._over.set()
@@ -275,10 +280,14 @@ class Engine:
 
     @property
     def _is_alive(self) -> bool:
-        """Whether there is work, other than at parked hosts."""
+        """Whether there is work, other than at parked hosts, or may be."""
+        return self._has_work or self._exhausted != self._writes
+
+    @property
+    def _has_work(self) -> bool:
         if self._work or self._down or self._crowd or self._loading or self._unwritten:
             return True
-        return len(self._flights) > self._parked_inflight or self._exhausted != self._finds
+        return len(self._flights) > self._parked_inflight
 
     def _is_over(self) -> bool:
         flying = len(self._flights) - (0 if self._stopped else self._parked_inflight)
@@ -312,12 +321,8 @@ class Engine:
         else:
             host.misses = 0
             self._send(host, permit, now, probing=probing)
-            if (
-                host.ready < FEW
-                and not (host.loading or host.parked)
-                and host.more_at is not None
-                and host.more_at <= now
-            ):
+            few = FEW if not host.depth else self.rules.load << (host.depth - 1)
+            if host.ready < min(few, self._share) and not (host.loading or host.parked) and host.has_more(now):
                 self._read(host)
             self._place(host, now)
 
@@ -399,8 +404,13 @@ class Engine:
             ends.note(ended)
         if judgement.verdict in (Verdict.END, Verdict.FAIL):
             ends.forget(item.key)
-        if ended.standing is Standing.FAILED and not ended.blames_host and flight.from_tail == host.from_tail:
-            host.from_tail = not host.from_tail  # what fails may lie together: go on with what is far away
+        if (
+            ended.standing is Standing.FAILED
+            and not (ended.blames_host or failures)
+            and flight.from_tail == host.from_tail
+        ):
+            # What fails may lie together: go on with what is far away, and read beyond it.
+            host.from_tail, host.depth = not host.from_tail, min(host.depth + 1, DEEPEST)
         if handled.outcome.ok and handled.repeatable:
             host.good = item
         if not flight.dropped:
@@ -437,6 +447,8 @@ class Engine:
         own.remove(host)
         if not host.is_busy:
             self._idle[host] = None
+            if self._has_overflow and 8 * len(self._idle) >= self.rules.hosts:
+                self._look_event.set()
 
     def _turns_of(self, host: Host) -> Turns:
         if host.parked:
@@ -516,7 +528,7 @@ class Engine:
         """Take up a host."""
         if len(self._hosts) >= self.rules.hosts and not self._forget_idle():
             self._source.release(work.name)
-            self._finds += 1
+            self._has_overflow = True
             return
         host = Host(work.name, now + work.wait, parked=work.parked, good=self._source.probe(work.name))
         self._hosts[work.name] = host
@@ -590,7 +602,8 @@ class Engine:
             return timer
         if timer is not None:
             timer[0].cancel()
-        return self._clock.call_later(max(0.0, due - now), call), due
+        # Never sooner: by a rounding error it would come before `due`, again and again.
+        return self._clock.call_later(max(SOONEST, due - now), call), due
 
     def _look_again(self) -> None:
         self._timer = None
@@ -621,14 +634,15 @@ class Engine:
         """Take up hosts that are due, while there is room for them."""
         while True:
             self._look_event.clear()
-            finds, room = self._finds, self.rules.hosts - len(self._hosts) + len(self._idle)
-            found = await self._available(partial(self._source.hosts, min(room, 1000))) if room > 0 else ()
+            writes, room = self._writes, min(1000, self.rules.hosts - len(self._hosts) + len(self._idle))
+            found = await self._available(partial(self._source.hosts, room)) if room > 0 else ()
             now = self._clock.now()
             for work in found:
                 if work.name not in self._hosts:
                     self._hold(work, now)
-            if room > 0 and not found:
-                self._exhausted = finds
+            if room > 0:
+                self._has_overflow = len(found) == room
+                self._exhausted = -1 if found else writes
             self._retake(now)
             self._pump()
             if not found:
@@ -641,6 +655,11 @@ class Engine:
         if self._locks is not None:
             for name in [each for each in self._elsewhere if self._locks.acquire(each)]:
                 self._place(self._elsewhere.pop(name), now)
+
+    @property
+    def _share(self) -> int:
+        """Items in memory that a host may have."""
+        return max(1, self.rules.held // max(1, len(self._work)))
 
     def _read(self, host: Host) -> None:
         """Have items of the host read."""
@@ -657,7 +676,7 @@ class Engine:
                 await self._load_event.wait()
             host = self._to_load.popleft()
             host.stale = False
-            limit = max(1, min(self.rules.load, self.rules.held // max(1, len(self._work))))
+            limit = min(self.rules.load << host.depth, self._share)
             taken = await self._available(partial(self._source.take, host.name, limit))
             now = self._clock.now()
             host.loading = False
@@ -693,7 +712,7 @@ class Engine:
 
     def _written(self, batch: Iterable[Done], parked: Iterable[Parked], woken: Iterable[str]) -> None:
         now = self._clock.now()
-        self._finds += 1
+        self._writes += 1
         hosts: dict[Host, float] = {}
         for done in batch:
             host = self._hosts[done.item.host]
@@ -711,7 +730,6 @@ class Engine:
             aside = self._hosts.get(each.host)
             if aside is not None and aside.parked and not aside.is_busy and 2 * len(self._hosts) > self.rules.hosts:
                 self._forget(aside)
-        self._look_event.set()
 
     async def _available(self, call: Callable[[], Awaitable[T]]) -> T:
         """What the store says, once it can be reached. Nothing is sent before."""
