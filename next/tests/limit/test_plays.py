@@ -195,18 +195,18 @@ class Game:
         """All is well from now on: soon everybody is served, and nothing is left over."""
         end = self.clock.now() + 3000
         good = dict.fromkeys(PATHS, 0)
-        while self.callers or self.out or min(good.values()) < 8:
+        while self.callers or self.out or min(good.values()) < 8 or any(map(self.limiter.is_open, PATHS)):
             holds("recovery", if_=self.clock.now() < end)
             while self.out:
                 good[self.out[-1].host] += 1
                 self.end(self.out.pop(), Outcome(Code.OK, 200))
             for host, scopes in PATHS.items():
-                if good[host] < 8 and (permit := self.limiter.try_acquire(host, *scopes)):
+                wanted = good[host] < 8 or self.limiter.is_open(host)
+                if wanted and (permit := self.limiter.try_acquire(host, *scopes)):
                     self.granted += 1
                     self.out.append(permit)
             await asyncio.sleep(1.0)
         await self.look()
-        holds("recovery", if_=not any(map(self.limiter.is_open, PATHS)))
         holds("leaks", if_=all(scope.queue is None and scope.timer is None for scope in self.limiter._memory))
         self.look_at_bursts()
 

@@ -182,8 +182,8 @@ class Scope:
         idle = now - self.used_at
         if idle < seconds or self.wanted or (self.inflight and idle < max(seconds, 10 * LEASE)):
             return False
-        # Else it would be requested earlier for having been evicted.
-        return self.pace.ready_at(now) <= now and (self.cap is None or self.cap[0].ready <= now)
+        # Else it would be requested earlier for having been evicted: its new bucket is full.
+        return idle * self.rate >= self.options.token_bucket_capacity and self.pace.ready_at(now) <= now
 
     def save(self, now: float) -> Saved | None:
         """What must not be forgotten, for `restore`. None if nothing."""
