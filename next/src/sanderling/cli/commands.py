@@ -8,6 +8,14 @@ GROUPS = ("Run", "Inspect", "Export", "Maintain")
 
 COMMANDS = (
     Command(
+        "try",
+        "Send one request: what comes back, and what a selector or a path finds in it.",
+        "sanderling.cli.try_url:TryOptions",
+        "Inspect",
+        "sanderling.cli.try_url:try_url",
+        "try https://example.org/ --css h1::text",
+    ),
+    Command(
         "status",
         "Show what a run does, or what the last one did.",
         "sanderling.cli.status:StatusOptions",
