@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from sanderling.clock import FakeClock, LoopClock, run_virtual
+from sanderling.fetch import RequestOptions, limiter_for
 from sanderling.limit import CircuitOpen, HostFigures, Limiter, LimitOptions, Permit
 from sanderling.limit.bucket import Bucket
 from sanderling.limit.windows import ErrorWindow
@@ -586,8 +587,31 @@ def test_10_all_fields_are_keys_of_tables() -> None:
     keys = {name.replace("_", "-"): value for name, value in OTHERS.items()}
 
     options = LimitOptions.from_table(keys, "[limits]")
+    hosts = RequestOptions.from_table({"hosts": {"API.example.org": keys}}, "sanderling.toml").hosts
 
     assert {name: getattr(options, name) for name in OTHERS} == OTHERS
+    assert hosts["api.example.org"].limits(LimitOptions(), "api.example.org") == options
+
+
+def test_10_tables_of_hosts_go_over_each_other_and_rps_over_both() -> None:
+    document = {
+        "rps": 6,
+        "limits": {"initial-rps": 5, "token-bucket-capacity": 9},
+        "hosts": {"*.example.org": {"min-rps": 1, "rps": 3}, "api.example.org": {"max-rps": 7, "initial-rps": 4}},
+    }
+    limiter = limiter_for(RequestOptions.from_table(document, "sanderling.toml"), clock=FakeClock())
+
+    own, general = (limiter._memory.find(host).options for host in ("api.example.org", "a.example"))
+
+    assert (own.min_rps, own.initial_rps, own.max_rps, own.token_bucket_capacity) == (1, 3, 3, 9)
+    assert (general.min_rps, general.initial_rps, general.max_rps) == (0.25, 5, 6)
+
+
+def test_policy_none_says_so_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    for more in ({"policy": "none"}, {"limits": {"enabled": False}}, {}, {"policy": "aimd"}):
+        limiter_for(RequestOptions.from_table(more, "sanderling.toml"))
+
+    assert [str(record.msg).count("'unpaced'") for record in caplog.records] == [1, 1]
 
 
 def test_10_a_host_has_limits_of_its_own_and_else_those_of_all() -> None:

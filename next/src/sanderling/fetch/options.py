@@ -11,9 +11,9 @@ import ada_url
 from sanderling.clock import Clock
 from sanderling.fetch.messages import Headers, check_headers
 from sanderling.forms import Seconds, SecretOrText, Url
-from sanderling.ids import HostError, normalise_host
 from sanderling.limit import Limiter, LimitOptions
-from sanderling.limit.rules import patterns_of
+from sanderling.limit.rules import normalise_pattern, patterns_of
+from sanderling.observe.log import log
 from sanderling.options import OptionError, Options, option
 from sanderling.redact import Secret
 
@@ -27,8 +27,8 @@ class LoginOptions(Options):
     fill: dict[str, SecretOrText] = option({}, "What to fill in, by the names of the fields.")
 
 
-class HostOptions(Options):
-    """What is set for the hosts that one pattern names."""
+class HostOptions(LimitOptions):
+    """What is set for the hosts that one pattern names; every key of [limits] too."""
 
     rps: float | None = option(None, "Requests per second at most.", low=1e-4)
     headers: dict[str, SecretOrText] = option({}, "Headers of each request; no other host gets them.")
@@ -72,9 +72,14 @@ class HostOptions(Options):
         """The address of the proxy, without a user in it, and the headers for it. Raises SecretError, OptionError."""
         return proxy_parts(_revealed(self.proxy), "proxy") if self.proxy else ("", ())
 
+    def limits(self, general: LimitOptions, origin: str) -> LimitOptions:
+        """The limits of these hosts, where `general` are those of all; `origin` is who names them."""
+        own = LimitOptions(**{name: value for name, value in self.given.items() if name in LimitOptions.fields})
+        return _capped(own.over(general, origin), self.rps)
+
     def under(self, other: "HostOptions") -> "HostOptions":
         """The same, where `other`, which names fewer hosts, says nothing else."""
-        merged = {name: vars(self)[name] if value is None else value for name, value in vars(other).items()}
+        merged = self.given | {name: value for name, value in other.given.items() if value is not None}
         if other.bearer or other.user:
             merged |= {"bearer": other.bearer, "user": other.user, "password": other.password}
         own = {name.lower() for name in other.headers}
@@ -113,7 +118,7 @@ class RequestOptions(Options, table="", title="How hosts are requested"):
                 raise OptionError(
                     f"--contact: found {self.contact[:60]!r}, expected https://…, mailto:… or an e-mail address"
                 )
-        self.__dict__["hosts"] = {_pattern(pattern): each for pattern, each in self.hosts.items()}
+        self.__dict__["hosts"] = {normalise_pattern(pattern): each for pattern, each in self.hosts.items()}
 
     def of_host(self, host: str) -> HostOptions:
         """What is set for a host; of several patterns that name it, the one that says most counts most."""
@@ -132,8 +137,10 @@ class RequestOptions(Options, table="", title="How hosts are requested"):
 def limiter_for(options: RequestOptions, *, clock: Clock | None = None, random: Random | None = None) -> Limiter:
     """A limiter by these options."""
     limits = _capped(options.limits, options.rps)
-    hosts = {pattern: _capped(limits, each.rps) for pattern, each in options.hosts.items() if each.rps is not None}
+    hosts = {name: options.of_host(name).limits(limits, f'[hosts."{name}"]') for name in options.hosts}
     policy = options.policy if limits.enabled else "none"
+    if policy == "none":
+        log.warning("unpaced", say="Policy none: requests are not paced; for hosts of your own only.")
     return Limiter(limits, policy=policy, hosts=hosts, clock=clock, random=random)
 
 
@@ -143,19 +150,6 @@ def _capped(limits: LimitOptions, rps: float | None) -> LimitOptions:
         return limits
     lower = {name: min(getattr(limits, name), rps) for name in ("min_rps", "initial_rps") if name in limits.given}
     return LimitOptions(**limits.given | lower | {"max_rps": rps})
-
-
-def _pattern(text: str) -> str:
-    """A pattern in its one spelling."""
-    if text == "*":
-        return text
-    start = "*." if text.startswith("*.") else ""
-    try:
-        return start + normalise_host(text.removeprefix("*."))
-    except HostError:
-        raise OptionError(
-            f'[hosts."{text[:60]}"]: expected a host like api.example.org, *.example.org for all below it, or *'
-        ) from None
 
 
 def proxy_parts(text: str, origin: str) -> tuple[str, Headers]:

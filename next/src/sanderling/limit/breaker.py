@@ -140,11 +140,12 @@ class Breaker:
         self.failures += 1
         if self.state is State.HALF_OPEN:
             return self._move(Event.PROBE_FAILED, now)
+        again = item is not None and self._items is not None and item in self._items
         if self.careful:
             self._unreached += of_host
             self._items = self._items or set()
             self._items.add(object() if item is None else item)
-        return self._trips() and self._move(Event.TRIPPED, now)
+        return self._trips(again=again) and self._move(Event.TRIPPED, now)
 
     def hold(self, until: float) -> None:
         """Stay open at least until then: a Retry-After outlasts the circuit's own time. Seed 003's time is exact."""
@@ -168,7 +169,8 @@ class Breaker:
         options, window = self._options, self.window
         return window.total >= options.min_samples_to_trip and window.error_rate >= options.error_rate_threshold
 
-    def _trips(self) -> bool:
+    def _trips(self, *, again: bool) -> bool:
+        """Whether a failure opens it; `again`: of an item that has failed since the last good response."""
         options = self._options
         if self._trips_by_window():
             return True
@@ -180,7 +182,7 @@ class Breaker:
         row = options.consecutive_fail_threshold + more
         if len(self._items or ()) >= row or self._unreached >= UNREACHED + more:
             return True
-        return any(
+        return not again and any(
             errors >= row
             and errors >= options.error_rate_threshold * total
             and _is_improbable(errors, total, self._usual)

@@ -13,12 +13,12 @@ from sanderling.clock import Clock, SystemClock, never_back
 from sanderling.files import write_file
 from sanderling.ids import domain_of
 from sanderling.limit.breaker import State
-from sanderling.limit.memory import POLICIES, Memory
+from sanderling.limit.memory import POLICIES, SCOPE_EXAMPLES, Memory
 from sanderling.limit.pace import is_refusal
 from sanderling.limit.permit import Attempt, Headers, Part, Permit, outcome_of
 from sanderling.limit.queue import CircuitOpen, Queues
 from sanderling.limit.rate_headers import stated_quota
-from sanderling.limit.rules import LONGEST_WAIT, LimitOptions
+from sanderling.limit.rules import LONGEST_WAIT, LimitOptions, normalise_pattern
 from sanderling.limit.scope import KINDS, NOT_SENT, NOTHING_LEARNED, Scope
 from sanderling.limit.snapshot import Snapshot, most_active
 from sanderling.options import OptionError
@@ -58,7 +58,11 @@ class BaseLimiter:
         self._clock = clock or SystemClock()
         self._now = self._clock.now if isinstance(self._clock, SystemClock) else never_back(self._clock.now)
         self._random = random or Random()
-        own = {pattern: each.over(self.limits, pattern) for pattern, each in (hosts or {}).items()}
+        own = {normalise_pattern(name): each.over(self.limits, name) for name, each in (hosts or {}).items()}
+        if wrong := [
+            name for name in scopes or () if name.partition("/")[0] not in KINDS or not name.partition("/")[2]
+        ]:
+            raise OptionError(f"scopes: found {wrong[0][:60]!r}, expected names like {', '.join(SCOPE_EXAMPLES)}")
         self._memory = Memory(self.limits, policy, own, scopes or {}, self._now, self._random)
         self._by_name = self._memory.scopes
         self._shares_domains = any(name.startswith("domain/") for name in scopes or ())

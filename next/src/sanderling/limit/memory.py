@@ -15,6 +15,7 @@ from sanderling.limit.pace import Fixed, Pace, Unpaced
 from sanderling.limit.rules import LONGEST_WAIT, LimitOptions, patterns_of
 from sanderling.limit.scope import KINDS, Saved, Scope
 
+SCOPE_EXAMPLES = ("key/maps", "domain/example.org", "domain/*", "address/203.0.113.7")
 POLICIES = ("governor", "aimd", "none", "fixed")
 LOOKED_AT = 3  # hosts that are looked at for eviction whenever a new one comes: more than come, so that it catches up
 FORMAT = 1
@@ -122,7 +123,9 @@ class Memory:
             # Seed 003 drops both ports, whatever the scheme: here is none.
             return normalise_host(name).removesuffix(":80")
         if kind not in KINDS or not rest or len(rest) > 100:
-            raise HostError(f"{name[:60]!r} is neither a host nor a scope; expected one like {', '.join(_EXAMPLES)}")
+            raise HostError(
+                f"{name[:60]!r} is neither a host nor a scope; expected one like example.org or {SCOPE_EXAMPLES[0]}"
+            )
         if name not in self._shared and f"{kind}/*" not in self._shared:
             raise HostError(f"the scope {name[:60]} has no limits; name it in scopes=")
         return name
@@ -181,6 +184,3 @@ def _move(saved: Saved, seconds: float, latest: float = inf) -> Saved:
     """The same on another clock, which is `seconds` ahead; no silence lasts beyond `latest` there."""
     instants = {name: min(latest, getattr(saved, name) + seconds) for name in ("not_before", "open_until")}
     return msgspec.structs.replace(saved, **instants)
-
-
-_EXAMPLES = ("example.org", "key/maps", "domain/example.org", "address/203.0.113.7")

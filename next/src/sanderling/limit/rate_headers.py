@@ -81,7 +81,7 @@ def stated_quota(headers: Mapping[str, str] | Iterable[tuple[str, str]], wall: f
             fields[lower] = f"{fields[lower]}, {value}" if lower in fields else value
     if not fields.keys() - {"date"}:
         return None
-    sent = http_date(fields.get("date", "").strip(" \t"), wall)
+    sent = http_date(fields.get("date", ""))
     stated = [
         *_listed(fields.get("ratelimit", ""), fields.get("ratelimit-policy", ""), wall if sent is None else sent),
         *_separate(fields, wall if sent is None else sent),
@@ -153,7 +153,7 @@ def _seconds_until(text: str, sent: float) -> float | None:
     number = _number(text)
     if number is None:
         stripped = text.strip(" \t")
-        instant = http_date(stripped, sent)
+        instant = http_date(stripped)
         if instant is None and _ISO_DATE.fullmatch(stripped):
             try:
                 instant = datetime.fromisoformat(stripped.upper()).timestamp()
