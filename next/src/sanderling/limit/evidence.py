@@ -81,7 +81,7 @@ class Noise:
 
 SHARE_FAILED = 0.2  # of a window's responses, beyond what is usual; more failures than that look like overload
 NO_BETTER = 0.7  # of the share of failures left after sending half as much: sending less did not help
-USUAL, USUAL_FROM, USUAL_OVER = 0.01, 20, 256  # the usual share: at first, as if of 20 responses, averaged over 256
+USUAL, USUAL_FROM, USUAL_OVER = 0.01, 4, 256  # the usual share: at first, as if of 4 responses, averaged over 256
 UNUSUAL = 2.0  # standard deviations above the usual share
 MOST_USUAL, GRANTED = 0.38, 0.33  # a share above the first is no consent until it has fallen below the second
 
@@ -270,6 +270,7 @@ PROBE, PROBE_GROWTH = 0.25, 1.8  # seconds before the first probe of a closure, 
 KNOWN_GROWTH = 2.0  # of the pauses at a host that is known to count over a window: it will end when that does
 LATE = 0.12  # of a closure's length so far: the longest pause between two probes of a longer one
 LONG = 20.0  # seconds; a pause between probes that is no longer than this is never too late
+TELLING = 10  # requests, or seconds, between two closures: after fewer they may have come alike by chance
 LONGEST_PROBE = 600.0  # seconds; a host that refused all day may open any minute
 
 
@@ -281,14 +282,15 @@ class QuotaWindow:
     Counts are per window: a shorter closure never resets a longer one's.
     """
 
-    __slots__ = ("_count", "_mark", "_openings", "_period", "confirmed", "seconds")
+    __slots__ = ("_count", "_mark", "_openings", "_period", "confirmed", "recurred", "seconds")
 
     def __init__(self, began: float) -> None:
         self._openings = [(began, 0)]  # when the host opened and how much it had served: first contact, then the latest
         self._mark = (began, 0)  # a point one window back, or two
         self._count = self._period = 0.0  # served before the last closure, and the time from the opening before it
         self.seconds = WINDOWS[0]  # the longest that is known to be counted over
-        self.confirmed = False  # whether what a 503 closes has recurred
+        self.recurred = False  # whether the last closure came as the one before it did,
+        self.confirmed = False  # and whether any did
 
     @property
     def is_long(self) -> bool:
@@ -308,16 +310,20 @@ class QuotaWindow:
         # Rather a little later and just after the end than just before it.
         return end if end < now + 1.25 * pause else now + pause
 
-    def recurs(self, refused_at: float, served: int) -> bool:
+    def recurs(self, refused_at: float, served: int, admitted: int) -> bool:
         """Whether a closure at this point comes after as many requests, or as long, as the one before it."""
         at, before = self._openings[-1]
-        pairs = ((served - before, self._count), (refused_at - at, self._period))
-        return self._count > 0 and any(abs(one - other) <= max(2.0, 0.03 * other) for one, other in pairs)
+        pairs = ((served - before, admitted - before, self._count), (refused_at - at, refused_at - at, self._period))
+        return any(
+            other >= TELLING and low <= other + max(2.0, 0.03 * other) and high >= other - max(2.0, 0.03 * other)
+            for low, high, other in pairs
+        )
 
     def close(self, refused_at: float, served: int) -> None:
         """The host has closed: remember after how much."""
         at, before = self._openings[-1]
-        self.confirmed = self.recurs(refused_at, served)
+        self.recurred = self.recurs(refused_at, served, served)
+        self.confirmed |= self.recurred
         self._count, self._period = served - before, refused_at - at
 
     def open(self, closed: float, now: float, served: int) -> float:
@@ -410,6 +416,7 @@ WIDE = 1.05  # a failed test this far above the ceiling leaves much between the 
 PROVE = 1.03  # what passed with something saved up lies this far above what held: prove it with nothing saved up
 GAINED = 1.02  # a level this far above another is more than chance
 FEWEST = 4  # requests served, before which a closure of seconds says how slow the host is
+BARE = 8  # probes without a pause that grows, where a 503 may mean that the host is down
 FEW = 20  # requests served, before which a single refusal may be chance
 RECENT = 10.0  # seconds after resuming in which a refusal speaks about the level resumed at
 TRUST, LEAST_TRUST = 0.8, 0.3  # in what was sent in the second before a refusal
@@ -595,12 +602,17 @@ class Limit:
         # One that serves a request in five seconds is not probed four times in the first.
         known = self._tests.known
         first = max(PROBE, min(LONG, 1 / known)) if self._is_settled and known < 1 else PROBE
-        return self.window.next_probe(self._refused_at, self.probes, first, now)
+        # Is it down, or is it a quota? Five such in a row say that it is down, and soon.
+        probes = 0 if self.bare and not self.expected and self.probes < BARE else self.probes
+        return self.window.next_probe(self._refused_at, probes, first, now)
 
-    def expects(self, now: float, served: int, *, probing: bool) -> bool:
+    def expects(self, now: float, served: int, inflight: int, *, probing: bool, testing: bool) -> bool:
         """Whether a 503 at this point is the end of a quota."""
         if not probing:
-            self.expected = self.window.recurs(now, served)
+            # A test that asks for more than a known quota is answered by it.
+            self.expected = testing and self.window.confirmed
+        since = self._refused_at if probing else now
+        self.expected = self.expected or self.window.recurs(since, served, served + inflight)
         return self.expected
 
     def still_closed(self, now: float) -> None:
@@ -661,7 +673,8 @@ class Limit:
         """It stayed closed while we probed: its window is at least as long as that, if it is a quota."""
         self.window.close(self._refused_at, self._served)
         # So may a refusal that lasts for more than an hour be a ban; a day's quota shows itself again tomorrow.
-        if (self.bare or refused_for > WINDOWS[-2]) and not self.window.confirmed:
+        known = self.window.recurred or (self.bare and self.expected)
+        if (self.bare or refused_for > WINDOWS[-2]) and not known:
             self.window.reopen(now, served)
             return None, 0.0, self.evidence
         if served < FEWEST and refused_for < LONG_TEST and self.evidence is Evidence.NOTHING:

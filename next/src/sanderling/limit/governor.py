@@ -281,7 +281,10 @@ class Governor:
 
     def _expects(self, now: float) -> bool:
         """Whether a 503 at this point is a quota, as it came after as many requests, or as long, before."""
-        return self._limit is not None and self._limit.expects(now, self._served, probing=self.probing)
+        if self._limit is None:
+            return False
+        inflight, testing = self._sent - self._ended, self.phase is Phase.TESTING
+        return self._limit.expects(now, self._served, inflight, probing=self.probing, testing=testing)
 
     def _note_failure(self, now: float) -> bool:
         """A 5xx or no response at all: trouble only if a good share of the window's responses are such."""
