@@ -29,7 +29,7 @@ _SOURCES = ("data-src", "data-lazy-src", "data-original", "src")
 _SUSPECT = re.compile(r"[\\`*_\[\]<&~]")  # tested first because that is cheap
 _SPECIAL = re.compile(r"[\\`*\[\]]|(?<![^\W_])_|_(?![^\W_])|<(?=[a-zA-Z/!?])|&(?=#?[a-zA-Z0-9]{1,32};)|~(?=~)|(?<=~)~")
 # What would begin a heading, an item, a quote, a rule or a table, or underline the line before.
-_LINE_START = re.compile(r"(?:#{1,6}|[-+])(?= |$)|>|[0-9]{1,9}(?=[.)](?: |$))|[-=]+$|:?-+[-|: ]*$|\|")
+_LINE_START = re.compile(r"(?:#{1,6}|[-+])(?= |$)|>|[0-9]{1,9}(?=[.)](?: |$))|[-=]+$|:?-[-|: ]*$|\|")
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language-|lang-|highlight-source-)([\w+#.-]{1,32})", re.ASCII)
 _BACKTICKS = re.compile("`+")
 _SPELLED = str.maketrans({"(": "%28", ")": "%29"})  # the only signs of a normal URL that would end a link

@@ -30,7 +30,6 @@ _DECLARED = re.compile(rb"""\s{0,99}<\?xml[^>]{1,200}?encoding\s{0,9}=\s{0,9}["'
 _AMPERSAND = re.compile(
     r"(<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+)|&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)"
 )
-_NAME = re.compile(r"[^/?]*sitemap[^/?]*\.(?:xml|txt)(?:\.gz)?", re.IGNORECASE)
 
 
 class SitemapFacts(msgspec.Struct, omit_defaults=True):
@@ -43,7 +42,8 @@ class SitemapFacts(msgspec.Struct, omit_defaults=True):
 
 def is_sitemap(url: str) -> bool:
     """Whether the normal URL `url` has a name as sitemaps usually have."""
-    return _NAME.fullmatch(url.partition("?")[0].rpartition("/")[2]) is not None
+    name = url.partition("?")[0].rpartition("/")[2].lower().removesuffix(".gz")
+    return "sitemap" in name and name.endswith((".xml", ".txt"))
 
 
 def read_sitemap(body: bytes, url: str) -> SitemapFacts:

@@ -31,7 +31,7 @@ LARGEST_HEADER = 8000
 SLIDING = 3600.0  # seconds that an end may move without being written anew
 
 _UNUSABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_NO_DOMAIN = re.compile(r"\s|\.$|:(?!.*\]$)")  # also with a dot at its end, or a port
+_NO_DOMAIN = re.compile(r"\s|\.$")
 _MAX_AGE = re.compile(r"-?[0-9]{1,18}")
 _DELIMITER = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?![0-9])")
@@ -336,7 +336,7 @@ def _domain(text: str, host: str) -> str | None:
     text = text.removeprefix(".")
     if not text:
         return ""
-    if _NO_DOMAIN.search(text):
+    if _NO_DOMAIN.search(text) or (":" in text and not text.endswith("]")):  # with a port
         return None
     try:
         domain = normalise_host(text)
