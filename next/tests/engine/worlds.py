@@ -14,7 +14,8 @@ from typing import Any
 
 from sanderling.clock import LoopClock, run_virtual
 from sanderling.engine.blame import Verdict
-from sanderling.engine.loop import Engine, Locks
+from sanderling.engine.host_locks import HostLocks
+from sanderling.engine.loop import Engine
 from sanderling.engine.ports import Done, Handled, Parked, StoreAwayError
 from sanderling.engine.rules import EngineRules
 from sanderling.limit import Limiter, LimitOptions
@@ -138,7 +139,7 @@ class World:
 class Machine:
     """One process over a world: source, handler and sink of its engine."""
 
-    def __init__(self, world: World, locks: Locks | None = None) -> None:
+    def __init__(self, world: World, locks: HostLocks | None = None) -> None:
         self.world = world
         options = LimitOptions() if world.rps is None else LimitOptions(initial_rps=world.rps, max_rps=world.rps)
         self.limiter = Limiter(options, clock=world.clock, random=Random(world.seed))
@@ -251,7 +252,7 @@ class Machine:
 Drive = Callable[[Machine], Coroutine[Any, Any, object]]
 
 
-async def run(world: World, drive: Drive | None = None, locks: Locks | None = None) -> Machine:
+async def run(world: World, drive: Drive | None = None, locks: HostLocks | None = None) -> Machine:
     """One process, to its end."""
     machine = Machine(world, locks)
     async with asyncio.TaskGroup() as group:

@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judgement, Verdict, judge, judge_by_retry
 from sanderling.engine.ends import Ended, Standing
 from sanderling.engine.host import Host
+from sanderling.engine.host_locks import HostLocks
 from sanderling.engine.ports import (
     Done,
     Handled,
@@ -49,16 +50,6 @@ LOADERS = 4  # reads from the source at a time
 PROBES = 8  # one slot of so many may be a probe
 LONGEST_PROBE_PAUSE = 30.0  # between probes of a host that is down; it doubles from two seconds
 PARKED_PAUSE = 30.0  # and of one that is parked, or longer while its circuit is open
-
-
-class Locks(Protocol):
-    """What several crawls of one machine share: who may request a host."""
-
-    def acquire(self, host: str) -> bool:
-        """Whether the host is ours now."""
-
-    def release(self, host: str) -> None:
-        """Others may have it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +100,7 @@ class Engine:
         pacer: Pacer[Any],
         clock: Clock,
         rules: EngineRules | None = None,
-        locks: Locks | None = None,
+        locks: HostLocks | None = None,
     ) -> None:
         self.rules = rules or EngineRules()
         self.slots = self.rules.slots  # a scaler may set it
