@@ -73,4 +73,6 @@ def open_ledger(
         from sanderling.stores.sqlite_ledger import SqliteLedger  # noqa: PLC0415 - each needs its own library
 
         return SqliteLedger(place, plan, clock, kinds, read_only=read_only)
-    raise NotImplementedError(name)
+    from sanderling.stores.postgres_ledger import PostgresLedger  # noqa: PLC0415
+
+    return PostgresLedger(place, name, plan, clock, kinds, read_only=read_only)

@@ -2,7 +2,9 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from math import inf
 from typing import Any
 
 import msgspec
@@ -14,6 +16,8 @@ from sanderling.stores.work import (
     VISIT,
     Batch,
     FoundUrl,
+    HostNote,
+    HostWork,
     PageMemory,
     QueuedUrl,
     UrlState,
@@ -27,8 +31,10 @@ ENDED = "key, host, name, url, depth, state, code, status, detail, requests, fun
 MEMORY = "key, etag, modified, digest, seen, every, crc"
 # Kept in `tally` beside the ends.
 KNOWN, WAITING, VISITS, FORGOTTEN = ("known", ""), ("waiting", ""), ("visits", ""), ("forgotten", "")
-KEPT = frozenset({KNOWN, WAITING, VISITS, FORGOTTEN})
+COMMITS = ("commits", "")  # of each process: was the commit made whose answer was lost?
+KEPT = frozenset({KNOWN, WAITING, VISITS, FORGOTTEN, COMMITS})
 DOCUMENTS = ("note", "good", "pace", "robots", "cookies")  # of a host, stored as their place here
+PAGE = 2_000  # rows that are read at once of a table
 _AGAIN = KIND_NUMBER["again"]
 _encode = msgspec.msgpack.Encoder().encode
 Row = tuple[Any, ...]
@@ -107,6 +113,73 @@ def retried_row(row: Sequence[Any], number: int) -> Row:
 def memory_row(memory: PageMemory) -> Row:
     """The row of what the next request has to know."""
     return with_crc(memory.key, memory.etag, memory.modified, memory.digest, memory.seen, memory.interval)
+
+
+def due_by_host(found: Iterable[FoundUrl]) -> dict[str, float | None]:
+    """When the first of what was found is due, by host; None where all is set aside."""
+    first: dict[str, float] = {}
+    for each in found:
+        first[each.host] = min(first.get(each.host, inf), each.due)
+    return {host: None if due == inf else due for host, due in first.items()}
+
+
+def hosts_to_wake(new: Iterable[FoundUrl], batch: Batch) -> list[str]:
+    """The hosts with something new to do, parked ones among them."""
+    hosts = dict.fromkeys(each.host for each in new if each.due != inf)
+    hosts |= dict.fromkeys(each.item.host for each in batch.again if each.due != inf)
+    hosts |= dict.fromkeys(note.host for note in batch.hosts if note.parked == 0.0)
+    return list(hosts)
+
+
+def document_rows(note: HostNote) -> list[Row]:
+    """The rows of what was learned about a host."""
+    good = None if note.good is None else note.good.encode()
+    bodies = enumerate((note.note, good, note.pace, note.robots, note.cookies))
+    return [with_crc(host_number(note.host), what, body) for what, body in bodies if body is not None]
+
+
+def host_work(name: str, wait: float, *, parked: bool, stored: int, documents: Mapping[str, bytes]) -> HostWork:
+    """A host with work, from its row and its documents."""
+    good, pace = documents.get("good", b""), documents.get("pace", b"")
+    return HostWork(
+        name, max(0.0, wait), good.decode() or None, stored, parked, documents.get("note", b""), pace or None
+    )
+
+
+def forgotten_hash(key: bytes, salt: bytes) -> bytes:
+    """What is kept of a forgotten URL: enough to know it again, too little to say which it was."""
+    return blake2b(key, key=salt, digest_size=16).digest()
+
+
+def page_query(state: str, host: str | None, code: str | None, last: Row | None, mark: str) -> tuple[str, list[Any]]:
+    """A query for the next rows of `frontier` or `ended`, in the order of their keys, and its values.
+
+    `last` is the key of the last row that was read; `mark` stands before the number of a value.
+    """
+    values: list[Any] = []
+
+    def value(given: Any) -> str:  # noqa: ANN401 - of any column
+        values.append(given)
+        return f"{mark}{len(values)}"
+
+    if state == "waiting":
+        columns, table, order = FRONTIER, "frontier", "host, kind, turn, id"
+        conditions = [f"kind <> {value(VISIT)}"]
+    else:
+        columns, table, order = ENDED, "ended", "key"
+        conditions = [f"state = {value(state)}"]
+    if host is not None:
+        conditions.append(f"host = {value(host_number(host))}")
+    if code is not None:
+        conditions.append(f"code = {value(code)}")
+    if last is not None:
+        conditions.append(f"({order}) > ({', '.join(value(each) for each in last)})")
+    return f"SELECT {columns} FROM {table} WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT {PAGE}", values
+
+
+def page_end(state: str, rows: Sequence[Sequence[Any]]) -> Row:
+    """The key of the last row of a page."""
+    return tuple(rows[-1][:4] if state == "waiting" else rows[-1][:1])
 
 
 class Changes:

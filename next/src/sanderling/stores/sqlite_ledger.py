@@ -6,7 +6,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
-from hashlib import blake2b
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -27,17 +26,24 @@ from sanderling.stores.rows import (
     KEPT,
     KNOWN,
     MEMORY,
+    PAGE,
     WAITING,
     Changes,
     Row,
+    document_rows,
+    due_by_host,
     ended_state,
+    forgotten_hash,
     found_row,
+    host_work,
+    hosts_to_wake,
     memory_row,
+    page_end,
+    page_query,
     queued,
     requeued_row,
     retried_row,
     waiting_state,
-    with_crc,
 )
 from sanderling.stores.sqlite_file import SqliteFile
 from sanderling.stores.verify import COMPARISONS, COMPARISONS_WITHOUT_VISITS, TEMPORARY, Audit
@@ -99,7 +105,6 @@ _MEET_HOST = """INSERT INTO host (host, partition, name, due) VALUES (?, ?, ?, ?
 _HOSTS = """SELECT due, host, name, parked, stored FROM host
     WHERE due < 9e999 AND (due, host) > (?, ?) AND (parked IS NULL OR due <= ?) ORDER BY due, host LIMIT ?"""
 _CHUNK = 256  # keys that are looked up with one statement
-_PAGE = 2_000  # rows that are read at once of a table
 
 
 class SqliteLedger:
@@ -178,7 +183,8 @@ class SqliteLedger:
             for table in ("seen", "frontier", "ended", "tally"):
                 db.execute(f"DELETE FROM {table}")
             now = self._clock.wall()
-            db.execute("UPDATE host SET stored = 0, due = NULL, parked = iif(parked > ?, parked, NULL)", (now,))
+            db.execute("UPDATE host SET stored = 0, parked = iif(parked > ?, parked, NULL)", (now,))
+            db.execute("UPDATE host SET due = parked")
             db.execute("UPDATE crawl SET run = run + 1, finished = 0")
         self._held.clear()
 
@@ -227,10 +233,7 @@ class SqliteLedger:
                 if name not in self._held:
                     self._held[name] = set()
                     notes = self._documents(number, DOCUMENTS[:3])
-                    good = notes["good"].decode() or None
-                    wait = max(0.0, due - now)
-                    pace = notes["pace"] or None
-                    found.append(HostWork(name, wait, good, stored, parked is not None, notes["note"], pace))
+                    found.append(host_work(name, due - now, parked=parked is not None, stored=stored, documents=notes))
             if len(rows) < limit:
                 self._position = -1.0, 0
                 if not may_wrap:
@@ -363,7 +366,7 @@ class SqliteLedger:
         for key in known:
             del urls[key]
         if self._forgets and urls:
-            hashes = {self._hash(key): key for key in urls}
+            hashes = {forgotten_hash(key, self._salt): key for key in urls}
             for (hash_,) in self._select_by_key("SELECT hash FROM forgotten", "hash", list(hashes)):
                 del urls[hashes[hash_]]
         return urls
@@ -377,19 +380,8 @@ class SqliteLedger:
             padded = [*chunk, *([chunk[-1]] * (length - len(chunk)))]
             yield from self._db.execute(f"{sql} WHERE {column} IN ({places})", padded)
 
-    def _hash(self, key: bytes) -> bytes:
-        return blake2b(key, key=self._salt, digest_size=16).digest()
-
     def _meet_hosts(self, db: sqlite3.Connection, new: Iterable[FoundUrl]) -> None:
-        first: dict[str, float] = {}
-        for each in new:
-            if each.due < first.get(each.host, inf):
-                first[each.host] = each.due
-            elif each.host not in first:
-                first[each.host] = inf
-        rows = [
-            (host_number(host), partition_of(host), host, None if due == inf else due) for host, due in first.items()
-        ]
+        rows = [(host_number(host), partition_of(host), host, due) for host, due in due_by_host(new).items()]
         db.executemany(_MEET_HOST, rows)
 
     def _note_host(self, db: sqlite3.Connection, note: HostNote) -> None:
@@ -401,21 +393,15 @@ class SqliteLedger:
         if note.parked is not None:
             until = note.parked or None
             db.execute("UPDATE host SET parked = ?, due = ? WHERE host = ?", (until, note.parked, number))
-        good = None if note.good is None else note.good.encode()
-        for what, body in enumerate((note.note, good, note.pace, note.robots, note.cookies)):
-            if body is not None:
-                db.execute("INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?)", with_crc(number, what, body))
+        db.executemany("INSERT OR REPLACE INTO document VALUES (?, ?, ?, ?)", document_rows(note))
 
     def _count(self, db: sqlite3.Connection, tally: Counter[tuple[str, str]]) -> None:
         db.executemany(_COUNT, [(*name, n) for name, n in sorted(tally.items()) if n])
 
     def _hold_new(self, new: Iterable[FoundUrl], batch: Batch) -> list[str]:
         """The hosts with something new to do, unless they are parked."""
-        hosts = dict.fromkeys(each.host for each in new if each.due != inf)
-        hosts |= dict.fromkeys(each.item.host for each in batch.again if each.due != inf)
-        hosts |= dict.fromkeys(note.host for note in batch.hosts if note.parked == 0.0)
         sql = "SELECT 1 FROM host WHERE host = ? AND parked IS NULL"
-        awake = [host for host in hosts if self._db.execute(sql, (host_number(host),)).fetchone()]
+        awake = [host for host in hosts_to_wake(new, batch) if self._db.execute(sql, (host_number(host),)).fetchone()]
         for host in awake:
             self._held.setdefault(host, set())
         return awake
@@ -451,29 +437,12 @@ class SqliteLedger:
             rows = await self._file.call(partial(self._page, state, host, code, last))
             for row in rows:
                 yield waiting_state(row) if state == "waiting" else ended_state(row)
-            if len(rows) < _PAGE:
+            if len(rows) < PAGE:
                 return
-            last = rows[-1][:4] if state == "waiting" else rows[-1][:1]
+            last = page_end(state, rows)
 
     def _page(self, state: str, host: str | None, code: str | None, last: Row | None) -> list[Row]:
-        """The next rows of `frontier` or `ended`, in the order of their keys."""
-        conditions: dict[str, Row] = {}
-        if state == "waiting":
-            columns, table, order = FRONTIER, "frontier", "host, kind, turn, id"
-            conditions["kind <> ?"] = (VISIT,)
-        else:
-            columns, table, order = ENDED, "ended", "key"
-            conditions["state = ?"] = (state,)
-        if host is not None:
-            conditions["host = ?"] = (host_number(host),)
-        if code is not None:
-            conditions["code = ?"] = (code,)
-        if last is not None:
-            conditions[f"({order}) > ({', '.join('?' * len(last))})"] = last
-        where = " AND ".join(conditions)
-        values = [value for row in conditions.values() for value in row]
-        sql = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order} LIMIT {_PAGE}"
-        return self._db.execute(sql, values).fetchall()
+        return self._db.execute(*page_query(state, host, code, last, "?")).fetchall()
 
     async def show(self, host: str, key: bytes) -> UrlState | None:
         """What is known about one URL."""
@@ -485,7 +454,7 @@ class SqliteLedger:
         stored = None
         if self._db.execute("SELECT 1 FROM seen WHERE key = ?", (key,)).fetchone():
             stored = UrlState("stored", host, key=key)
-        elif self._db.execute("SELECT 1 FROM forgotten WHERE hash = ?", (self._hash(key),)).fetchone():
+        elif self._db.execute("SELECT 1 FROM forgotten WHERE hash = ?", (forgotten_hash(key, self._salt),)).fetchone():
             return UrlState("forgotten", host, key=key)
         waiting = next(self._find(host, {key}), None)
         return waiting_state(waiting) if waiting is not None else stored
@@ -506,7 +475,7 @@ class SqliteLedger:
         with self._file.transaction() as db:
             hosts: set[int] = set()
             while rows := self._page(end, host, code, last):
-                last = rows[-1][:4] if end == "waiting" else rows[-1][:1]
+                last = page_end(end, rows)
                 if end == "waiting":
                     rows = [row for row in rows if due_of(row[2]) > now]
                     db.executemany(_REMOVE, [row[:4] for row in rows])
@@ -564,7 +533,7 @@ class SqliteLedger:
         db.execute("DELETE FROM memory WHERE key = ?", (key,))
         was_known = db.execute("DELETE FROM seen WHERE key = ?", (key,)).rowcount == 1
         tally[FORGOTTEN] += was_known
-        db.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (self._hash(key),))
+        db.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (forgotten_hash(key, self._salt),))
         self._count(db, tally)
         return was_known
 
