@@ -36,8 +36,10 @@ NEXT = {
 # The careful circuit, of all policies but `aimd`, which is seed 003 to the letter:
 UNREACHED = 3  # failures in a row before a request was sent: those are the host's, whatever the item
 IMPROBABLE = 1e-6  # the likelihood of failures in a healthy host that opens the circuit
+BEARABLE, SURE = 0.3, 4.5  # the whole window opens it if its failures are improbable at a share that can be lived with
 MOST_IN_A_ROW = 20  # failures that open it, however usual they are
-USUAL, USUAL_FROM, USUAL_OVER = 0.01, 20, 128  # the usual share of failures: at first, as if of 20, averaged over 128
+USUAL, USUAL_FROM, USUAL_OVER = 0.01, 25, 128  # the usual share of failures: at first, as if of 25, averaged over 128
+KNOWN = 45  # of which 20 are real: before, nobody knows what is usual here
 LONGEST_OPEN = 300.0  # seconds; the time doubles with each failed probe
 JITTER = 0.15  # up to this share longer, so that hosts behind one cause are not probed in one second
 STEADY = 3600.0  # seconds of an outage for which a host that has answered before is probed at an even pace
@@ -167,7 +169,10 @@ class Breaker:
 
     def _trips_by_window(self) -> bool:
         options, window = self._options, self.window
-        return window.total >= options.min_samples_to_trip and window.error_rate >= options.error_rate_threshold
+        if window.total < options.min_samples_to_trip or window.error_rate < options.error_rate_threshold:
+            return False
+        # Of ten responses five fail now and then by chance at a host where three in ten usually do.
+        return not self.careful or _surprise(window.errors, window.total, BEARABLE) > SURE
 
     def _trips(self, *, again: bool) -> bool:
         """Whether a failure opens it; `again`: of an item that has failed since the last good response."""
@@ -176,18 +181,29 @@ class Breaker:
             return True
         if not self.careful:
             return self.failures >= options.consecutive_fail_threshold
-        # At the usual share of failures, so many in a row are improbable.
         clean = max(5, options.consecutive_fail_threshold)
-        more = max(0, min(MOST_IN_A_ROW, int(log(IMPROBABLE) / log(self._usual)) + 1) - clean)
+        more = max(0, self._improbable_row() - clean)
         row = options.consecutive_fail_threshold + more
         if len(self._items or ()) >= row or self._unreached >= UNREACHED + more:
             return True
-        return not again and any(
-            errors >= row
-            and errors >= options.error_rate_threshold * total
-            and _is_improbable(errors, total, self._usual)
-            for total, errors in self.window.recent()
+        return (
+            self._seen >= KNOWN
+            and not again
+            and any(
+                errors >= row
+                and errors >= options.error_rate_threshold * total
+                and _surprise(errors, total, self._usual) > -log(IMPROBABLE)
+                for total, errors in self.window.recent()
+            )
         )
+
+    def _improbable_row(self) -> int:
+        """How many failures in a row are improbable, by what is known of the usual share; little is known at first."""
+        failed, likelihood, row = self._usual * self._seen, 1.0, 0
+        while likelihood > IMPROBABLE and row < MOST_IN_A_ROW:
+            likelihood *= (failed + row) / (self._seen + row)
+            row += 1
+        return row
 
     def _learn_usual(self, failed: float) -> None:
         self._seen = min(self._seen + 1, USUAL_OVER)
@@ -217,10 +233,9 @@ class Breaker:
         return seconds * (1 + JITTER * self._random.random())
 
 
-def _is_improbable(errors: int, total: int, usual: float) -> bool:
-    """Whether so many errors are improbable where that share is usual, by Chernoff's bound."""
+def _surprise(errors: int, total: int, usual: float) -> float:
+    """How improbable so many errors are where that share is usual, as a logarithm, by Chernoff's bound."""
     share = errors / total
     if share <= usual:
-        return False
-    distance = share * log(share / usual) + (0.0 if share == 1 else (1 - share) * log((1 - share) / (1 - usual)))
-    return total * distance > -log(IMPROBABLE)
+        return 0.0
+    return total * (share * log(share / usual) + (0.0 if share == 1 else (1 - share) * log((1 - share) / (1 - usual))))
