@@ -92,7 +92,7 @@ def test_completion_has_a_script_for_each_shell(call: Call, shell: str) -> None:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (("",), {"toys", "try", "status", "tasks", "show", "verify", "export", "control", "config", "doctor"}),
+        (("co",), {"control", "config"}),
         (("to",), {"toys"}),
         (("toys", ""), {"count"}),
         (("toys", "count", "--w"), {"--workers"}),

@@ -24,6 +24,14 @@ COMMANDS = (
         "status example --watch",
     ),
     Command(
+        "dashboard",
+        "Show all runs below a folder in the browser.",
+        "sanderling.cli.dashboard:DashboardOptions",
+        "Inspect",
+        "sanderling.cli.dashboard:dashboard",
+        "dashboard",
+    ),
+    Command(
         "tasks",
         "List what waits and what ended without a record, or try it again.",
         "sanderling.cli.tasks:TasksOptions",

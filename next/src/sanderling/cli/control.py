@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import Literal
 
 from sanderling.cli.context import Context
-from sanderling.clock import SystemClock
-from sanderling.files import Exit, FolderError, lock_holder
+from sanderling.files import Exit, lock_holder
 from sanderling.ids import HostError, normalise_host
-from sanderling.observe.control import LASTING, ControlRequest, change_control, leave_request, read_control
+from sanderling.observe.control import control_run, read_control
 from sanderling.options import REQUIRED, OptionError, Options, option
 from sanderling.systems import system_of
-
-ANSWER_SECONDS = 10.0  # a run looks each second, unless its process is stopped
 
 
 class ControlOptions(Options):
@@ -39,20 +36,8 @@ def control(options: ControlOptions, context: Context) -> Exit:
         hosts = tuple(normalise_host(host) for host in options.hosts)
     except HostError as error:
         raise OptionError(f"HOST: {error}") from None
-    if lock_holder(options.folder) is None:
-        return _without_run(options, hosts, context)
-    request = leave_request(options.folder, options.action, hosts)
-    answer = asyncio.run(wait_for_answer(options.folder, request))
+    answer = asyncio.run(control_run(options.folder, options.action, hosts))
     context.print(f"{' '.join((options.action, *hosts))}: {answer}")
-    return Exit.DONE
-
-
-def _without_run(options: ControlOptions, hosts: tuple[str, ...], context: Context) -> Exit:
-    if options.action is None or options.action not in LASTING:
-        raise FolderError(f"nothing runs in {options.folder}", f"there is nothing to {options.action}", Exit.WRONG)
-    request = ControlRequest("", options.action, hosts)
-    change_control(options.folder, lambda wanted: wanted.after(request))
-    context.print(f"{' '.join((options.action, *hosts))}: holds from the next run on")
     return Exit.DONE
 
 
@@ -62,16 +47,3 @@ def _show(folder: Path, context: Context) -> Exit:
     context.print(f"paused   {'yes' if wanted.paused else 'no'}")
     context.print(f"blocked  {' '.join(sorted(wanted.blocked)) or 'no host'}")
     return Exit.DONE
-
-
-async def wait_for_answer(folder: Path, request: ControlRequest, seconds: float = ANSWER_SECONDS) -> str:
-    """What the run has done for a request. Raises FolderError if it does not answer."""
-    for _ in range(round(seconds / 0.1)):
-        if (answer := read_control(folder).answers.get(request.id)) is not None:
-            return answer
-        await SystemClock().sleep(0.1)
-    raise FolderError(
-        f"the run in {folder} has not answered within {seconds:g} s",
-        "the request waits for it in control.json; see whether the process is stopped",
-        Exit.LATER,
-    )

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import msgspec
-
 from sanderling.cli.context import Context
 from sanderling.cli.screen import is_terminal, live, print_lines
 from sanderling.clock import SystemClock
-from sanderling.files import Exit, FolderError, lock_holder
+from sanderling.files import Exit, FolderError
 from sanderling.observe.render import hint_words, render
-from sanderling.observe.report import Report, RunState, read_status
+from sanderling.observe.report import Report, RunState, current_report
 from sanderling.options import REQUIRED, Options, option
 from sanderling.systems import system_of
 
@@ -50,13 +48,8 @@ def _watch(folder: Path, report: Report, context: Context) -> Report:
 
 
 def _current(folder: Path, context: Context) -> Report:
-    """The last report of a folder; a process that does not hold it any more, and did not say so, was killed."""
     system = system_of(folder, context.systems)
-    report = read_status(folder)
+    report = current_report(folder)
     if report is None:
         raise FolderError(f"{folder} has no report yet", f"wait until its run of {system.name} has begun, or start it")
-    if report.state is not RunState.ENDED and lock_holder(folder) is None:
-        return msgspec.structs.replace(
-            report, state=RunState.KILLED, doing="nothing is lost; run the same command again"
-        )
     return report

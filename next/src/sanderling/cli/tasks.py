@@ -9,12 +9,10 @@ from types import ModuleType
 import msgspec
 
 from sanderling.cli.context import Context
-from sanderling.cli.control import wait_for_answer
 from sanderling.clock import SystemClock
-from sanderling.files import Exit, lock_holder
-from sanderling.observe.control import leave_request
+from sanderling.files import Exit
 from sanderling.options import REQUIRED, OptionError, Options, nearest, option
-from sanderling.records.answers import Task
+from sanderling.records.answers import Task, retry_tasks
 from sanderling.systems import system_of
 
 
@@ -40,21 +38,11 @@ def tasks(options: TasksOptions, context: Context) -> Exit:
     if options.retry:
         if options.state is None:
             raise OptionError("--retry needs a state; type tasks FOLDER failed --retry, say")
-        return _retry(system, options, options.state, context)
+        context.print(asyncio.run(retry_tasks(system, options.folder, options.state, options.host, options.code)))
+        return Exit.DONE
     if options.state is None:
         return _count(system, options, context)
     return asyncio.run(_list(system, options, options.state, context))
-
-
-def _retry(system: ModuleType, options: TasksOptions, state: str, context: Context) -> Exit:
-    if lock_holder(options.folder) is None:
-        count = asyncio.run(system.retry(options.folder, state, options.host, options.code))
-        context.print(f"{count:,} are tried again by the next run")
-        return Exit.DONE
-    words = (state, options.host or "", options.code or "")
-    request = leave_request(options.folder, "retry", words)
-    context.print(f"retry: {asyncio.run(wait_for_answer(options.folder, request))}")
-    return Exit.DONE
 
 
 def _count(system: ModuleType, options: TasksOptions, context: Context) -> Exit:

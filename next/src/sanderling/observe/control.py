@@ -13,11 +13,13 @@ from typing import Protocol
 
 import msgspec
 
-from sanderling.files import Exit, FolderError, disk_errors, read_small, write_file
+from sanderling.clock import SystemClock
+from sanderling.files import Exit, FolderError, disk_errors, lock_holder, read_small, write_file
 from sanderling.observe.report import Report
 
 CONTROL = "control.json"
 _LOCK = "control.lock"
+ANSWER_SECONDS = 10.0  # a run looks each second, unless its process is stopped
 _MOST_ANSWERS = 50  # remembered: who asked reads the answer within seconds
 
 LASTING = ("pause", "resume", "block", "allow")  # hold until the opposite is requested, over restarts too
@@ -107,6 +109,29 @@ def leave_request(folder: Path, action: str, words: tuple[str, ...] = ()) -> Con
     request = ControlRequest(secrets.token_hex(8), action, words)
     change_control(folder, lambda wanted: msgspec.structs.replace(wanted, requests=(*wanted.requests, request)))
     return request
+
+
+async def wait_for_answer(folder: Path, request: ControlRequest, seconds: float = ANSWER_SECONDS) -> str:
+    """What the run has done for a request. Raises FolderError if it does not answer."""
+    for _ in range(round(seconds / 0.1)):
+        if (answer := read_control(folder).answers.get(request.id)) is not None:
+            return answer
+        await SystemClock().sleep(0.1)
+    raise FolderError(
+        f"the run in {folder} has not answered within {seconds:g} s",
+        "the request waits for it in control.json; see whether the process is stopped",
+        Exit.LATER,
+    )
+
+
+async def control_run(folder: Path, action: str, words: tuple[str, ...] = ()) -> str:
+    """Have the run in a folder do something; what it has done. Without a run, what lasts holds for the next one."""
+    if lock_holder(folder) is not None:
+        return await wait_for_answer(folder, leave_request(folder, action, words))
+    if action not in LASTING:
+        raise FolderError(f"nothing runs in {folder}", f"there is nothing to {action}")
+    change_control(folder, lambda wanted: wanted.after(ControlRequest("", action, words)))
+    return "holds from the next run on"
 
 
 @contextmanager

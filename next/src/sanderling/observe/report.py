@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from sanderling.files import FolderError, read_small
+from sanderling.files import FolderError, lock_holder, read_small
 from sanderling.redact import redact
 
 STATUS = "status.json"  # the file in a folder that holds the last report
@@ -144,3 +144,11 @@ def read_status(folder: Path) -> Report | None:
         return msgspec.json.decode(read_small(path, LARGEST_STATUS), type=Report)
     except msgspec.DecodeError as error:
         raise FolderError(f"{path} is damaged: {error}", "remove it; the next run writes it anew") from None
+
+
+def current_report(folder: Path) -> Report | None:
+    """The last report of a folder; a process that does not hold the folder any more, and did not say so, was killed."""
+    report = read_status(folder)
+    if report is None or report.state is RunState.ENDED or lock_holder(folder) is not None:
+        return report
+    return msgspec.structs.replace(report, state=RunState.KILLED, doing="nothing is lost; run the same command again")

@@ -1,6 +1,11 @@
 """What every system answers to `show`, `verify` and `tasks`."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from sanderling.files import lock_holder
+from sanderling.observe.control import leave_request, wait_for_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +35,10 @@ class Task:
     detail: str = ""
     due: float | None = None  # seconds since 1970; None: as soon as it is its turn; infinite: not in this run
     requests: int = 0
+
+
+async def retry_tasks(system: ModuleType, folder: Path, state: str, host: str | None, code: str | None) -> str:
+    """Have tasks tried again by the run in the folder, or else by the next one; what was done, in a sentence."""
+    if lock_holder(folder) is not None:
+        return await wait_for_answer(folder, leave_request(folder, "retry", (state, host or "", code or "")))
+    return f"{await system.retry(folder, state, host, code):,} are tried again by the next run"

@@ -1,0 +1,1 @@
+"""The dashboard: all folders below a home on one page."""
