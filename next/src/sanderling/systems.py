@@ -44,7 +44,22 @@ class System:
         return import_module(self.module)
 
 
-SYSTEMS: tuple[System, ...] = ()
+SYSTEMS: tuple[System, ...] = (
+    System(
+        "pages",
+        "Documents of hosts, by links and sitemaps.",
+        ("pages.json",),
+        "sanderling.crawl.system",
+        (
+            Command(
+                "pages crawl",
+                "Collect the pages of sites, by their links and sitemaps.",
+                "sanderling.crawl.options:PagesOptions",
+                example="pages crawl https://example.org/ --out example --depth 3",
+            ),
+        ),
+    ),
+)
 
 
 def load_name(place: str) -> Any:  # noqa: ANN401 - a class or a function

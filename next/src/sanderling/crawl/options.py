@@ -1,0 +1,63 @@
+"""What people set for a crawl: of pages, or of a job that they wrote."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from sanderling.fetch.options import RequestOptions
+from sanderling.forms import Form, Url
+from sanderling.observe.options import ObserveOptions
+from sanderling.options import REQUIRED, option
+
+AUTO = -1
+
+
+def _count_of(text: str) -> int:
+    return AUTO if text == "auto" else int(text)
+
+
+def _shown(count: int) -> str:
+    return "auto" if count == AUTO else str(count)
+
+
+ReaderCount = Annotated[int, Form(_count_of, "a whole number or auto", "N|auto", _shown)]
+
+
+class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is collected"):
+    """What both kinds of crawl take."""
+
+    out: Path = option(REQUIRED, "The folder for what is collected; a crawl that was stopped goes on there.")
+    seeds: Path | None = option(None, "A file with more addresses to begin with, one a line; # begins a comment.")
+    leave_out: Path | None = option(
+        None, "A file of pages, beginnings of addresses (…/*) and hosts that are never requested."
+    )
+    max_per_host: int | None = option(None, "Pages of one host at most.", low=1)
+    max_per_domain: int | None = option(None, "Pages of all hosts under one registered domain at most.", low=1)
+    readers: ReaderCount = option(AUTO, "Processes that read what came; 0 reads it in this one.", low=AUTO, high=256)
+
+    __slots__ = ("given",)  # what was set, defaults not among it; no option itself
+    given: dict[str, Any]
+
+    def __init__(self, **values: object) -> None:
+        super().__init__(**values)
+        object.__setattr__(self, "given", values)
+
+
+class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
+    """What `pages crawl` takes."""
+
+    urls: tuple[Url, ...] = option((), "Where to begin; a folder that exists needs none.", argument="URL")
+    depth: int = option(16, "Links to follow from the first addresses at most.", low=0, high=1000, plan=True)
+    max_pages: int | None = option(None, "Pages to fetch at most; a larger number goes on.", low=1)
+    max_same_text: int = option(
+        200, "Pages of one kind whose whole text is known already, and four more for each new text; 0: any number.",
+        low=0,
+    )  # fmt: skip
+    allow: tuple[str, ...] = option(
+        (), "Follow links to this host too; *.example.org is that host and all below it.", plan=True
+    )
+    only: tuple[str, ...] = option((), "Follow links to these pages only: /blog/**, //*.example.org/blog/*.", plan=True)
+    skip: tuple[str, ...] = option((), "Never follow links to these pages: /login, /*/print.", plan=True)
+    keep_noindex: bool = option(default=False, help="Keep what pages say that ask not to be indexed.", plan=True)
+    text: Literal["fast", "best", "none"] = option(
+        "fast", "How the main text is found: best takes trafilatura and ten times as long.", plan=True
+    )

@@ -1,0 +1,187 @@
+"""Pages: the job that is written already. What a row says of a page, and where a page leads."""
+
+import re
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from sanderling.crawl.scope import CrawlScope
+from sanderling.crawl.work import FoundRequest, Head, PagesWork, ReadAnswer
+from sanderling.extract.charset import charset_of, decode
+from sanderling.extract.html import PageFacts, read_page
+from sanderling.extract.robots import directives
+from sanderling.extract.sitemaps import is_sitemap, read_sitemap
+
+SITEMAP = "sitemap"  # the function of requests for sitemaps
+DEEPEST_SITEMAP = 5  # so many of them one inside the other
+MAX_TEXT = 4 << 20  # bytes of a text that is no page
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_UNSAID = frozenset({"", "application/octet-stream", "application/unknown", "unknown/unknown", "*/*"})
+_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body", b"<title", b"<script", b"<h1", b"<div", b"<p>")
+_TARGETS = re.compile(r"\]\([^()\n]*\)")
+_WORDS = re.compile(r"\w+")
+
+
+class PageRow(msgspec.Struct, omit_defaults=True):
+    """A line of `pages.jsonl`; what does not apply is left out."""
+
+    id: int
+    url: str
+    outcome: str
+    status: int
+    depth: int
+    fetched_at: str
+    detail: str = ""
+    seconds: float = -1.0
+    bytes: int = -1
+    content_type: str = ""
+    charset: str | None = None
+    etag: str = ""
+    last_modified: str = ""
+    moved_to: str = ""
+    title: str | None = None
+    description: str | None = None
+    language: str | None = None
+    published: str | None = None
+    text: str | None = None
+    links: tuple[str, ...] = ()
+    metadata: dict[str, str] = {}
+    json_ld: tuple[Any, ...] = ()
+    json: msgspec.Raw | None = None
+    run: int = 0
+    stored: str = ""
+
+
+def when(wall: float) -> str:
+    """A time as rows have it."""
+    return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+
+
+def row_of(head: Head, outcome: str, **fields: Any) -> PageRow:  # noqa: ANN401 - those of a row
+    """The row of a response; `fields` are what its body says."""
+    time = when(head.at)
+    said = {name.lower(): value for name, value in reversed(head.headers)}
+    return PageRow(
+        id=head.id, url=head.url, outcome=outcome, status=head.status, depth=head.depth, fetched_at=time,
+        seconds=round(head.seconds, 3), content_type=said.get("content-type", "")[:200],
+        etag=said.get("etag", "")[:500],
+        last_modified=said.get("last-modified", "")[:100], run=head.run, stored=time, **fields,
+    )  # fmt: skip
+
+
+class PageReader:
+    """Reads what came: pages, sitemaps, JSON, texts."""
+
+    def __init__(self, work: PagesWork) -> None:
+        self._work = work
+        self._scope = CrawlScope(work.scope)
+
+    def read(self, head: Head, body: bytes) -> ReadAnswer:
+        """What came of a response with a good status."""
+        if len(head.hosts) + len(self._work.scope.hosts) > len(self._scope.hosts):
+            self._scope.hosts.update(head.hosts)
+        if head.function == SITEMAP:
+            return self._sitemap(head, body)
+        kind = next((value for name, value in head.headers if name.lower() == "content-type"), "")
+        media = kind.partition(";")[0].strip().lower()
+        if media in _HTML or (media in _UNSAID and _looks_like_html(body)):
+            return self._page(head, body, kind)
+        row = row_of(head, "OK", bytes=len(body))
+        if media == "application/json" or media.endswith("+json"):
+            _put_json(row, body)
+        if (media.startswith("text/") or media.endswith(("/json", "+json", "/xml", "+xml"))) and row.json is None:
+            text, row.charset = decode(body[:MAX_TEXT], charset_of(kind))
+            row.text = text
+            if len(body) > MAX_TEXT:
+                row.detail = f"cut: {len(body) - MAX_TEXT:,} bytes after the first {MAX_TEXT:,}"
+        return ReadAnswer(lines=(msgspec.json.encode(row),))
+
+    def _page(self, head: Head, body: bytes, kind: str) -> ReadAnswer:
+        facts = read_page(body, kind or None, head.url, text=self._work.text)  # type: ignore[arg-type] # one of these
+        said = frozenset(facts.robots) | directives(
+            value for name, value in head.headers if name.lower() == "x-robots-tag"
+        )
+        every = [link.url for link in facts.links]
+        others = [facts.canonical, *facts.alternates.values(), facts.refresh]
+        every += dict.fromkeys(url for url in others if url is not None and url not in set(every))
+        row = row_of(
+            head,
+            "OK",
+            bytes=len(body),
+            charset=facts.charset,
+            detail="cut: " + "; ".join(facts.cut) if facts.cut else "",
+        )
+        if "noindex" not in said or self._work.keep_noindex:
+            _put_facts(row, facts, tuple(every))
+        followed = [link.url for link in facts.links if "nofollow" not in link.rel.split()]
+        followed += every[len(facts.links) :]
+        if "nofollow" in said or not self._work.follows:
+            followed = []
+        return self._led_to(followed, ReadAnswer(lines=(msgspec.json.encode(row),), text=_digest(facts, head.url)))
+
+    def _led_to(self, urls: list[str], answer: ReadAnswer) -> ReadAnswer:
+        wanted = [url for url in urls if self._scope.wants(url)]
+        maps = [url for url in wanted if url.endswith((".xml", ".txt", ".gz")) and is_sitemap(url)]
+        if maps:
+            wanted = [url for url in wanted if url not in maps]
+            answer.requests = tuple(FoundRequest(url, SITEMAP, data=b"\1") for url in maps)
+        answer.links, answer.passed = tuple(wanted), len(urls) - len(wanted) - len(maps)
+        return answer
+
+    def _sitemap(self, head: Head, body: bytes) -> ReadAnswer:
+        facts = read_sitemap(body, head.url)
+        level = head.data[0] if head.data else 1
+        answer = ReadAnswer(end=SITEMAP, detail="; ".join(facts.cut))
+        wanted = [url for url in facts.pages if self._scope.wants(url)]
+        # A sitemap costs no depth: what it lists is one link from the beginning.
+        found = [FoundRequest(url, no_deeper=True) for url in wanted]
+        if level < DEEPEST_SITEMAP:
+            inner = [url for url in facts.sitemaps if self._scope.wants(url)]
+            found += [FoundRequest(url, SITEMAP, data=bytes([level + 1]), no_deeper=True) for url in inner]
+        answer.requests, answer.passed = tuple(found), len(facts.pages) - len(wanted)
+        return answer
+
+
+def _put_facts(row: PageRow, facts: PageFacts, links: tuple[str, ...]) -> None:
+    row.title, row.description, row.language = facts.title, facts.description, facts.language
+    row.published, row.text, row.links, row.json_ld = facts.published, facts.text, links, facts.json_ld
+    named = {"canonical": facts.canonical, "refresh": facts.refresh}
+    named |= {f"hreflang:{language}": url for language, url in facts.alternates.items()}
+    row.metadata = facts.metadata | {name: url for name, url in named.items() if url is not None}
+
+
+def _put_json(row: PageRow, body: bytes) -> None:
+    try:
+        row.json = msgspec.Raw(msgspec.json.format(body.removeprefix(b"\xef\xbb\xbf"), indent=-1))
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        row.detail = f"it is no JSON: {error}"[:200]
+
+
+def _looks_like_html(body: bytes) -> bool:
+    """Whether a body of no said type begins as pages do, behind comments."""
+    start = body[:4096].lstrip(b"\xef\xbb\xbf \t\r\n\f")
+    while start.startswith(b"<!--"):
+        end = start.find(b"-->", 4)
+        if end < 0:
+            return False
+        start = start[end + 3 :].lstrip()
+    return start.lower().startswith(_STARTS)
+
+
+def _digest(facts: PageFacts, url: str) -> bytes:
+    """What is the same for two pages that say the same: without words of the address, dates, and where links lead."""
+    text = f"{facts.title or ''}\n{facts.text or ''}"
+    own = {word.lower() for word in _WORDS.findall(url)}
+    words = [word.lower() for word in _WORDS.findall(_TARGETS.sub("]", text))]
+    kept = [word for word in words if word not in own and not _may_be_date(word)]
+    return blake2b(" ".join(kept).encode(), digest_size=8).digest()
+
+
+def _may_be_date(word: str) -> bool:
+    if not word.isdecimal() or len(word) > 4:
+        return False
+    number = int(word)
+    return number <= 31 or 1900 <= number < 2200

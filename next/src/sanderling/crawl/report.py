@@ -1,0 +1,131 @@
+"""What is shown of a crawl."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sanderling.crawl.sink import HostState
+from sanderling.crawl.source import CUT
+from sanderling.observe.report import Fact, Hint, HostReport, Report, count, gauge, text
+
+if TYPE_CHECKING:
+    from sanderling.crawl.run import CrawlStanding, Parts
+
+
+def make_report(parts: "Parts", standing: "CrawlStanding", *, running: bool) -> Report:
+    """The report of a crawl, from what its parts know."""
+    counts, engine = standing.counts, parts.engine.facts()
+    ends = Counter[str]()
+    failed: dict[str, int] = {}
+    cut: dict[str, int] = {}
+    for (end, code), number in counts.ends.items():
+        if end == CUT:
+            cut[code] = number
+            continue
+        ends[end] += number
+        if end == "failed":
+            failed[code] = number
+    unit = "Pages" if parts.name == "pages" else "Requests"
+    facts: list[Fact] = [
+        count("fetched", ends["fetched"], f"{unit} that were fetched and read."),
+        count("unchanged", ends["unchanged"], "Pages that are as they were in an earlier run."),
+        count("moved", ends["moved"], "Redirects."),
+        count("failed", failed, "What failed, by code.", by="code"),
+        count("refused", ends["refused"], "What robots.txt or our own rules forbid."),
+        count("left_out", ends["left_out"], "What --leave-out names."),
+        gauge("waiting", counts.waiting, "What waits, for its turn, its host or another run."),
+        gauge(
+            "cut_off",
+            {option: number for option, number in cut.items() if number},
+            "Waiting, as a bound cut it off.",
+            by="bound",
+        ),
+        count("at_depth", parts.handler.deep, "Links that lead deeper than --depth allows, of this process."),
+        count("records", parts.progress.records, "Records stored.", more=parts.name == "pages"),
+        count("sent", engine.sent, "Items requested by this process.", more=True),
+        gauge("in_flight", engine.inflight, "Requests in flight.", more=True),
+        gauge("readers", parts.readers.report().alive, "Reader processes.", more=True),
+        count(
+            "reader_failures",
+            dict(parts.readers.report().failed),
+            "Responses that cost their reader too much.",
+            by="reason",
+            more=True,
+        ),
+        text("unreachable", engine.away, "Why the ledger cannot be reached.", more=True),
+    ]
+    done = counts.known - counts.waiting
+    hosts = _hosts(parts, standing)
+    doing = f"{unit.lower()} of {engine.hosts:,} hosts" if running else ""
+    return Report(
+        system=parts.name, doing=doing, facts=tuple(facts), progress=(done, counts.known), hosts=hosts,
+        troubles=tuple(_troubles(parts, standing, cut)), hints=tuple(_hints(parts, ends, cut, counts.waiting)),
+    )  # fmt: skip
+
+
+def _hosts(parts: "Parts", standing: "CrawlStanding") -> tuple[HostReport, ...]:
+    """The hosts for which most waits."""
+    snapshot = {each.host: each for each in parts.limiter.snapshot(100).hosts}
+    engine = parts.engine.facts()
+    found = []
+    waiting = {each.host: each for each in standing.hosts}
+    for host in list(dict.fromkeys([*waiting, *snapshot]))[:20]:
+        known = snapshot.get(host)
+        state, why = "ok", known.why if known is not None else ""
+        if host in engine.parked:
+            outcome = engine.parked[host]
+            state, why = "set aside", (outcome.detail or outcome.code) if outcome is not None else "no answer"
+        elif host in engine.elsewhere:
+            state, why = "elsewhere", "another crawl of this machine requests it"
+        elif host in engine.blocked:
+            state, why = "blocked", "somebody asked for it"
+        elif known is None and host in waiting and waiting[host].note:
+            note = msgspec.msgpack.decode(waiting[host].note, type=HostState)
+            state, why = "set aside", note.detail or note.code
+        found.append(
+            HostReport(
+                host=host,
+                rate=known.fill_rate if known is not None else 0.0,
+                waiting=waiting[host].waiting if host in waiting else 0,
+                requests=known.requests if known is not None else 0,
+                state=state,
+                why=why,
+            )
+        )
+    return tuple(found)
+
+
+def _troubles(parts: "Parts", standing: "CrawlStanding", cut: dict[str, int]) -> list[str]:
+    said = [
+        f"{number:,} addresses were cut off by {bound_words(parts, option)}; they wait"
+        for option, number in cut.items()
+        if number
+    ]
+    for host in standing.hosts:
+        if host.note:
+            note = msgspec.msgpack.decode(host.note, type=HostState)
+            said.append(f"{host.host} is set aside with {host.waiting:,} waiting: {note.detail or note.code}")
+    return said[:10]
+
+
+def bound_words(parts: "Parts", option: str) -> str:
+    """An option with its value."""
+    return f"--{option} {parts.bounds.get(option)}"
+
+
+def _hints(parts: "Parts", ends: Counter[str], cut: dict[str, int], waiting: int) -> list[Hint]:
+    folder = str(parts.folder)
+    again = ("pages", "crawl", "--out", folder)
+    hints = []
+    if ends["failed"]:
+        hints.append(Hint("see what failed", ("tasks", folder, "failed")))
+    elif ends["fetched"]:
+        hints.append(Hint("export it", ("export", folder, "--to", f"{parts.folder.name}.csv")))
+    for option, number in cut.items():
+        if number:
+            larger = str(4 * (parts.bounds.get(option) or 1))
+            hints.append(Hint(f"fetch what --{option} cut off", (*again, f"--{option}", larger)))
+    if waiting and parts.progress.most is not None and parts.progress.enough(0):
+        hints.append(Hint("fetch more", (*again, "--max-pages", str(2 * parts.progress.most))))
+    return hints

@@ -1,0 +1,134 @@
+"""One run of a crawl: from where it begins to the exit code."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sanderling.clock import Clock
+from sanderling.crawl.handler import CrawlHandler
+from sanderling.crawl.report import make_report
+from sanderling.crawl.sink import CrawlSink, write_failed
+from sanderling.crawl.source import Progress
+from sanderling.engine.loop import Engine
+from sanderling.files import Exit
+from sanderling.limit import Limiter
+from sanderling.observe.control import Control, ControlRequest
+from sanderling.observe.report import Report
+from sanderling.readers.pool import Readers
+from sanderling.stores import Batch, Counts, FoundUrl, HostCount, Ledger
+
+CHUNK = 5_000  # first addresses that are stored at once
+LOOK = 1.0  # seconds between two looks at the counts
+MOST_HOSTS = 20  # in a report
+
+
+@dataclass(slots=True)
+class CrawlStanding:
+    """What the ledger said of this crawl when it was last asked."""
+
+    counts: Counts
+    hosts: Sequence[HostCount] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a run is made of."""
+
+    name: str  # of the system
+    folder: Path
+    ledger: Ledger
+    limiter: Limiter
+    readers: Readers
+    handler: CrawlHandler
+    sink: CrawlSink
+    engine: Engine
+    progress: Progress
+    clock: Clock
+    begin: Callable[[], Sequence[FoundUrl]]  # where it begins
+    bounds: dict[str, int | None]  # options that bound it, by name
+
+
+class CrawlRun:
+    """A crawl at work, as the shell sees it."""
+
+    def __init__(self, parts: Parts, counts: Counts) -> None:
+        self.parts = parts
+        self.standing = CrawlStanding(counts)
+        self.stopped = False
+        self.draining = False
+
+    async def run(self) -> Exit:
+        """Crawl until nothing is left to request; the exit code."""
+        parts = self.parts
+        looking = asyncio.create_task(self._look())
+        try:
+            found = list(parts.begin())
+            await self._begin(found)
+            if parts.ledger.finished and not self.stopped:
+                # A finished crawl is crawled anew: what has not changed says so.
+                await parts.ledger.new_run()
+                parts.progress.fetched = parts.progress.records = 0
+                await self._begin(found)
+            await parts.engine.run()
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+        if not self.stopped:
+            await parts.ledger.finish()
+        await self._count()
+        await write_failed(parts.folder, parts.ledger)
+        return self._exit()
+
+    async def _begin(self, found: Sequence[FoundUrl]) -> None:
+        """Store where it begins; what is known already stays as it is."""
+        for at in range(0, len(found), CHUNK):
+            self.parts.engine.wake(await self.parts.ledger.commit(Batch(found=found[at : at + CHUNK])))
+
+    async def _look(self) -> None:
+        while True:
+            await self._count()
+            await self.parts.clock.sleep(LOOK)
+
+    async def _count(self) -> None:
+        counts = await self.parts.ledger.counts()
+        self.standing = CrawlStanding(counts, await self.parts.ledger.waiting_by_host(MOST_HOSTS))
+
+    def _exit(self) -> Exit:
+        """WAITING if anything is left that nobody asked to leave, FAILED if something failed."""
+        counts = self.standing.counts
+        if self.stopped and counts.waiting:
+            return Exit.WAITING
+        ends = Counter[str]()
+        for (end, _), number in counts.ends.items():
+            ends[end] += number
+        if counts.waiting and not self.parts.progress.enough(0):
+            return Exit.WAITING
+        return Exit.FAILED if ends["failed"] or self.parts.sink.bad_starts else Exit.DONE
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self.stopped = True
+        self.parts.engine.stop()
+
+    def control(self, wanted: Control) -> None:
+        """Do as is wanted from now on."""
+        if wanted.draining:
+            self.stop()
+            return
+        self.parts.engine.control(paused=wanted.paused, blocked=wanted.blocked)
+
+    async def carry_out(self, request: ControlRequest) -> str:
+        """Retry what the words name."""
+        if request.action != "retry":
+            return f"a crawl cannot {request.action}"
+        state, host, code = (*request.words, "", "", "")[:3]
+        number = await self.parts.ledger.retry(state, host=host or None, code=code or None)
+        return f"{number:,} are tried again by the next run"
+
+    def report(self, *, running: bool = True) -> Report:
+        """All that is shown."""
+        return make_report(self.parts, self.standing, running=running)

@@ -1,0 +1,198 @@
+"""Makes what ended durable: rows first, then the ledger; and at the end of a run the list of what failed."""
+
+import asyncio
+from collections.abc import Sequence
+from math import inf, isinf
+from pathlib import Path
+
+import msgspec
+
+from sanderling.clock import Clock
+from sanderling.crawl.handler import CrawlHandler, Result
+from sanderling.crawl.repeats import Repeats
+from sanderling.crawl.robots import RobotsRules
+from sanderling.crawl.source import HostShares, Progress
+from sanderling.engine.blame import Verdict
+from sanderling.engine.ports import Done, Parked
+from sanderling.fetch.client import Client
+from sanderling.files import AppendFile, sync_folder
+from sanderling.outcome import Code, Outcome
+from sanderling.records.rows import RowWriter
+from sanderling.stores import (
+    Batch,
+    EndedUrl,
+    FoundUrl,
+    HostNote,
+    Ledger,
+    PageMemory,
+    QueuedUrl,
+    RetryUrl,
+    StoredUrl,
+)
+
+PACE_EVERY = 30.0  # seconds after which a host's pace is stored again; at once, if it asked us to wait
+FAILED_ENDS = ("failed", "refused", "left_out")
+
+
+class HostState(msgspec.Struct, omit_defaults=True):
+    """What is noted of a host that is set aside, and why."""
+
+    code: str = ""
+    status: int = 0
+    detail: str = ""
+
+
+class CrawlState(msgspec.Struct, omit_defaults=True):
+    """What the ledger keeps of the crawl itself."""
+
+    hosts: tuple[str, ...] = ()  # that came to belong to it
+    repeats: bytes = b""
+
+
+class CrawlSink:
+    """Stores batches of what the engine has done."""
+
+    def __init__(
+        self, ledger: Ledger, rows: RowWriter, handler: CrawlHandler, client: Client, robots: RobotsRules,
+        repeats: Repeats, progress: Progress, shares: HostShares, clock: Clock,
+    ) -> None:  # fmt: skip
+        self._ledger = ledger
+        self._rows = rows
+        self._handler = handler
+        self._client = client
+        self._robots = robots
+        self._repeats = repeats
+        self._progress = progress
+        self._shares = shares
+        self._clock = clock
+        self._pace_at: dict[str, float] = {}
+        self._good: set[str] = set()
+        self._hosts_stored: tuple[str, ...] = handler.more_hosts
+        self._prepared: tuple[Sequence[Done], Batch] | None = None
+        self.bad_starts = 0  # first addresses that were not fetched
+
+    async def write(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Sequence[str]:
+        """Store what came of these items, and which hosts are parked or answer again."""
+        # If the store was away it comes again, and its rows are written already.
+        if self._prepared is None or self._prepared[0] is not batch:
+            self._prepared = batch, await self._prepare(batch, parked)
+        woken = await self._ledger.commit(self._prepared[1])
+        self._prepared = None
+        return woken
+
+    async def _prepare(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Batch:
+        wall = self._clock.wall()
+        stored: list[StoredUrl] = []
+        ended: list[EndedUrl] = []
+        again: list[RetryUrl] = []
+        found: list[FoundUrl] = []
+        memory: list[PageMemory] = []
+        hosts: dict[str, Outcome] = {}
+        for done in batch:
+            item: QueuedUrl = done.item
+            outcome = done.handled.outcome
+            result: Result = done.handled.result
+            hosts[item.host] = outcome
+            verdict = done.judgement.verdict
+            is_kept = verdict is Verdict.END and outcome.ok
+            self._shares.end(item.host, stored=is_kept and result.counts)
+            if verdict in (Verdict.RETRY, Verdict.WAIT):
+                due = inf if isinf(done.judgement.wait) else wall + done.judgement.wait
+                again.append(RetryUrl(item, due, done.judgement.failures, outcome.code))
+            elif is_kept:
+                stored.append(StoredUrl(item, result.code, result.end))
+                self._rows.append(item.key, result.lines, self._ledger.run)
+                found += self._in_order(item, result)
+                memory += [result.memory] if result.memory is not None else []
+                self._progress.fetched += result.counts
+                self._progress.records += len(result.lines)
+            else:
+                end = result.end or ("refused" if outcome.code is Code.REFUSED else "failed")
+                requests = item.failures + result.requests
+                detail = (result.detail or outcome.detail)[:2000]
+                ended.append(EndedUrl(item, end, outcome.code, outcome.status, detail, requests))
+                self.bad_starts += not item.depth
+        files = await asyncio.to_thread(self._rows.write) if stored else ()
+        notes = self._notes(hosts, [done for done in batch if done.handled.outcome.ok], parked)
+        return Batch(stored, ended, again, found, notes, memory, files, state=self._state())
+
+    def _in_order(self, item: QueuedUrl, result: Result) -> list[FoundUrl]:
+        """What a page leads to, those links first that are likely to give new texts."""
+        self._repeats.see(item.url, result.text, item.data)
+        ranks = ((each, self._repeats.priority(each.url)) for each in result.found)
+        return [msgspec.structs.replace(each, priority=rank) if rank else each for each, rank in ranks]
+
+    def _state(self) -> bytes | None:
+        if not (self._repeats.changed or self._handler.more_hosts != self._hosts_stored):
+            return None
+        self._hosts_stored = self._handler.more_hosts
+        return msgspec.msgpack.encode(CrawlState(self._hosts_stored, self._repeats.saved()))
+
+    def _notes(self, hosts: dict[str, Outcome], good: list[Done], parked: Sequence[Parked]) -> list[HostNote]:
+        """What was learned about hosts, as far as it has changed."""
+        now, wall = self._clock.now(), self._clock.wall()
+        fields: dict[str, dict[str, object]] = {}
+        for host, outcome in hosts.items():
+            own = fields.setdefault(host, {})
+            if (robots := self._robots.saved(host)) is not None:
+                own["robots"] = robots
+            if outcome.retry_after or now - self._pace_at.get(host, now - PACE_EVERY) >= PACE_EVERY:
+                self._pace_at[host] = now
+                own["pace"] = self._client.limiter.saved(host)
+        for host in self._client.cookies.changed():
+            fields.setdefault(host, {})["cookies"] = self._client.cookies.saved(host, wall) or b""
+        for done in good:
+            host = done.item.host
+            if host not in self._good and done.handled.repeatable:
+                self._good.add(host)
+                fields.setdefault(host, {})["good"] = done.item.url
+        for each in parked:
+            own = fields.setdefault(each.host, {})
+            own["parked"] = 0.0 if each.wait is None else wall + each.wait
+            why = each.why
+            own["note"] = b"" if why is None else msgspec.msgpack.encode(HostState(why.code, why.status, why.detail))
+            own["pace"] = self._client.limiter.saved(each.host)
+        return [HostNote(host, **own) for host, own in fields.items() if own]  # type: ignore[arg-type]
+
+
+class FailedRow(msgspec.Struct, omit_defaults=True):
+    """A line of `failed.jsonl`: an address that ended without a record, and whose fault that was."""
+
+    url: str
+    host: str
+    depth: int
+    end: str
+    status: int
+    detail: str
+    requests: int
+    fault: str
+    outcome: str
+    read: str = ""
+
+
+async def write_failed(folder: Path, ledger: Ledger) -> int:
+    """Write `failed.jsonl` anew; how many lines it has."""
+    draft = folder / ".failed.jsonl.draft"
+    file = AppendFile(draft)
+    number = 0
+    try:
+        for end in FAILED_ENDS:
+            lines: list[bytes] = []
+            async for state in ledger.tasks(end):
+                fault = "us" if end != "failed" else "item"
+                row = FailedRow(
+                    state.url, state.host, state.depth, end, state.status, state.detail, state.requests, fault,
+                    state.code, state.function,
+                )  # fmt: skip
+                lines.append(msgspec.json.encode(row) + b"\n")
+                number += 1
+                if len(lines) >= 2000:
+                    file.append(b"".join(lines))
+                    lines = []
+            file.append(b"".join(lines))
+        file.sync()
+    finally:
+        file.close()
+    draft.replace(folder / "failed.jsonl")
+    sync_folder(folder)
+    return number

@@ -1,0 +1,77 @@
+"""What a reader process does with a response: it makes finished lines and further requests of it.
+
+The main process hands over a `Head` and the body, and gets an `ReadAnswer`. Both are plain data in msgpack.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from sanderling.crawl.meaning import Headers
+from sanderling.crawl.scope import ScopeRules
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """All that is known of a response but its body."""
+
+    id: int
+    url: str  # of the last request
+    status: int
+    headers: Headers
+    depth: int
+    function: str
+    data: bytes  # what is stored with the request
+    run: int
+    at: float  # when it came, in seconds since 1970
+    seconds: float  # until it began
+    hosts: tuple[str, ...] = ()  # that came to belong to the crawl
+    first: str = ""  # the URL that was to be requested, where it is not the last
+    priority: int = 0
+
+
+class FoundRequest(msgspec.Struct, frozen=True, array_like=True):
+    """A request that a response leads to and that is not a plain link."""
+
+    url: str
+    function: str = ""
+    key: bytes = b""
+    data: bytes = b""
+    priority: int = 0
+    no_deeper: bool = False  # the next page of a list: it is no deeper than this one
+
+
+class ReadAnswer(msgspec.Struct, array_like=True):
+    """What came of a response."""
+
+    lines: tuple[bytes, ...] = ()  # records, each a line of JSON
+    links: tuple[str, ...] = ()  # normal addresses that belong to the crawl
+    requests: tuple[FoundRequest, ...] = ()
+    passed: int = 0  # links that do not belong to it
+    text: bytes = b""  # digest of the whole text, by which repeats are known
+    end: str = "fetched"
+    code: str = "OK"
+    detail: str = ""
+    wait: float | None = None  # where the response says when to come again
+    lost: tuple[int, ...] = ()  # records that could not be kept, by their number
+
+
+class PagesWork(msgspec.Struct, frozen=True, tag="pages"):
+    """How pages are read."""
+
+    scope: ScopeRules
+    text: str = "fast"
+    keep_noindex: bool = False
+    follows: bool = True  # whether links are followed at all
+
+
+_head = msgspec.msgpack.Decoder(Head)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def open_work(argument: bytes) -> Callable[[bytes, bytes], bytes]:
+    """The work of a reader of this crawl."""
+    work = msgspec.msgpack.decode(argument, type=PagesWork)
+    from sanderling.crawl.pages import PageReader  # noqa: PLC0415 - a reader imports what its crawl needs
+
+    read = PageReader(work).read
+    return lambda head, body: _encode(read(_head.decode(head), body))
