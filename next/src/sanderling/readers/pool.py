@@ -120,22 +120,20 @@ class _Reader:
         """Failure and answer of an item, and whether the reader ends. Raises OSError or EOFError if it has died."""
         data = os.fsencode(body) if isinstance(body, Path) else body
         request = REQUEST.pack(len(head), len(data), isinstance(body, Path))
-        await asyncio.get_running_loop().sock_sendall(self._socket, b"".join((request, head, data)))
-        size, failure, is_last, self.cpu = ANSWER.unpack(await self._receive(ANSWER.size))
-        if size > max(self._limits.answer, 1 << 16):  # its memory is damaged
-            raise EOFError
-        return FAILURES[failure], await self._receive(size), is_last
-
-    async def _receive(self, size: int) -> bytes:
-        pieces = bytearray()
-        while len(pieces) < size:
-            data = await asyncio.get_running_loop().sock_recv(self._socket, min(size - len(pieces), 1 << 20))
-            if not data:
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self._socket, b"".join((request, head, data)))
+        received, end = bytearray(), ANSWER.size
+        while len(received) < end:
+            piece = await loop.sock_recv(self._socket, 1 << 16)  # as a rule, all of it
+            if not piece:
                 raise EOFError
-            if len(data) == size:
-                return data
-            pieces += data
-        return bytes(pieces)
+            received += piece
+            if end == ANSWER.size <= len(received):
+                size, failure, is_last, self.cpu = ANSWER.unpack_from(received)
+                if size > max(self._limits.answer, 1 << 16):  # its memory is damaged
+                    raise EOFError
+                end += size
+        return FAILURES[failure], bytes(memoryview(received)[ANSWER.size :]), is_last
 
     def kill(self, reason: str) -> None:
         """End the process with all that it has started; its item then fails for `reason`."""
