@@ -146,6 +146,7 @@ class Machine:
         self.engine = Engine(self, self.handle, self, self.limiter, world.clock, world.rules, locks)
         self.taken: dict[str, set[str]] = defaultdict(set)
         self.held: set[str] = set()
+        self.position = -1.0, ""  # behind the last host that was handed out
         self.calls = 0
         self.leased = True
         self.counted = len(world.ends)
@@ -157,18 +158,15 @@ class Machine:
         self.calls += 1
         now, found = self.world.clock.now(), []
         for name, items in self.world.by_host.items():
-            if name in self.held or not items:
-                continue
             until = self.world.parked.get(name)
-            if until is None:
-                wait = min(each.due for each in items.values()) - now
-                if wait < inf:
-                    found.append(HostWork(name, max(0.0, wait)))
-            elif until <= now:
-                found.append(HostWork(name, parked=True))
-        found = sorted(found, key=lambda each: each.wait)[:limit]
-        self.held.update(each.name for each in found)
-        return found
+            due = min((each.due for each in items.values()), default=inf) if until is None else until
+            if name not in self.held and due < inf and (until is None or until <= now):
+                found.append((due, name, HostWork(name, max(0.0, due - now), parked=until is not None)))
+        found.sort(key=lambda each: (each[:2] <= self.position, each))  # behind the last, and round again
+        found = found[:limit]
+        self.position = found[-1][:2] if len(found) == limit else (-1.0, "")
+        self.held.update(name for _, name, _ in found)
+        return [work for _, _, work in found]
 
     async def take(self, host: str, limit: int) -> Taken:
         self.world.check_store()

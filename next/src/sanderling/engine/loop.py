@@ -43,6 +43,7 @@ LOOK = 5.0  # seconds between looks for hosts that are due again, or that anothe
 LEASE_LOOK = 0.5  # and for a lease that was renewed
 SOONEST = 0.0005  # seconds
 SOON, LATEST = 0.01, 2.0  # to try again for a permit that another host got, the pause doubling
+MUCH_LATER = 10.0  # a host that is not due before may be forgotten: it is found again by a look
 IDLE = 0.5  # without a turn for so long, what was found is waited for
 FEW = 16  # items of a host in memory; with fewer, more are read
 DEEPEST = 4  # in trouble up to so many times the double of what is read at once
@@ -115,7 +116,9 @@ class Engine:
         self._down = Turns()  # hosts that are only probed
         self._aside = Turns()  # parked hosts, which keep no run alive
         self._crowd: dict[Host, None] = {}  # strangers whose turn came while strangers had half of the slots
-        self._idle: OrderedDict[Host, None] = OrderedDict()  # hosts with nothing to do, the first to be forgotten
+        # Hosts that may be forgotten where there is no room for another, those first that rest for longest.
+        self._idle: OrderedDict[Host, None] = OrderedDict()  # they have no work, or keep no run alive
+        self._later: OrderedDict[Host, None] = OrderedDict()  # they have some, and it is due much later
         self._blocked_hosts: dict[str, Host] = {}  # whose turn came while they were blocked
         self._elsewhere: dict[str, Host] = {}  # that another crawl requests
         self._flights: dict[Flight, None] = {}
@@ -233,7 +236,7 @@ class Engine:
         self._hungry = self._inflight < self.slots and self._work.due() > now + IDLE
         self._arm_writer(now)
         self._arm(now, free=free)
-        if not self._has_work:
+        if self._is_alive and not self._has_work and self._room:
             self._look_event.set()  # before the end the source has the last word
         if self._is_over():
             self._running = False
@@ -423,6 +426,7 @@ class Engine:
         if host.name in self._blocked_hosts or host.name in self._elsewhere or host in self._crowd:
             return
         self._idle.pop(host, None)
+        self._later.pop(host, None)
         own = self._turns_of(host)
         for turns in (self._work, self._down, self._aside):
             if turns is not own:
@@ -432,14 +436,23 @@ class Engine:
             patience = self.rules.blame.patience if self.rules.blame is not None else inf
             if due - now > patience and not host.parked and self._pacer.ready_at(host.name) - now > patience:
                 self._park(host, now)
+                return
+            own.put(host, due)
+            if host.parked:
+                is_resting = host.parked_until > now + MUCH_LATER
             else:
-                own.put(host, due)
-            return
-        own.remove(host)
-        if not host.is_busy:
-            self._idle[host] = None
-            if self._has_overflow and 8 * len(self._idle) >= self.rules.hosts:
-                self._look_event.set()
+                is_resting = not host.ready and host.more_at is not None and host.more_at > now + MUCH_LATER
+            if is_resting and not host.is_busy:
+                self._rest(host, self._idle if host.parked else self._later)
+        else:
+            own.remove(host)
+            if not host.is_busy:
+                self._rest(host, self._idle)
+
+    def _rest(self, host: Host, resting: OrderedDict[Host, None]) -> None:
+        resting[host] = None
+        if self._has_overflow and 8 * (len(self._idle) + len(self._later)) >= self.rules.hosts:
+            self._look_event.set()
 
     def _turns_of(self, host: Host) -> Turns:
         if host.parked:
@@ -453,7 +466,7 @@ class Engine:
         if not host.ready and not (probing and host.good is not None):
             if host.loading or host.more_at is None:
                 return None
-            return max(host.more_at, host.parked_until)  # nothing is read of a parked host before it is due
+            return max(host.more_at, self._probe_at(host, now) if probing else now)
         if probing:
             if not (host.ready or host.more_at is not None or host.inflight or host.unwritten):
                 return None  # nothing depends on how it is
@@ -488,7 +501,7 @@ class Engine:
                 host.parked, host.parked_until = False, 0.0
                 self._parked_inflight -= host.inflight + host.lent
                 self._parked.pop(host.name, None)
-                self._unwritten.note(Parked(host.name, None), now)
+                self._note(host, Parked(host.name, None), now)
         elif ended.standing in (Standing.FAILED, Standing.REFUSED) and (
             host.parked or host.ends.is_hopeless(self._pacer.ready_at(host.name) - now, blame)
         ):
@@ -501,8 +514,12 @@ class Engine:
         host.parked = True
         host.parked_until = max(now + PARKED_PAUSE, self._pacer.ready_at(host.name))
         self._parked[host.name] = host.ends.trouble
-        self._unwritten.note(Parked(host.name, host.parked_until - now, host.ends.trouble), now)
+        self._note(host, Parked(host.name, host.parked_until - now, host.ends.trouble), now)
         self._place(host, now)
+
+    def _note(self, host: Host, parked: Parked, now: float) -> None:
+        if not self._unwritten.note(parked, now):
+            host.unwritten += 1
 
     def _more(self, name: str, now: float) -> None:
         """The host has new work, as the source says."""
@@ -515,33 +532,42 @@ class Engine:
         host.more_at = now
         self._place(host, now)
 
-    def _hold(self, work: HostWork, now: float) -> None:
-        """Take up a host."""
-        if len(self._hosts) >= self.rules.hosts and not self._forget_idle():
-            self._source.release(work.name)
+    def _hold(self, work: HostWork, now: float) -> bool:
+        """Take up a host, if there is room for it: hosts that can do nothing now have half of the room at most."""
+        half = self.rules.hosts // 2
+        is_elsewhere = self._locks is not None and not self._locks.acquire(work.name)
+        is_full = len(self._hosts) >= self.rules.hosts and not self._make_room(for_later=work.wait > MUCH_LATER)
+        if is_full or (is_elsewhere and len(self._elsewhere) > half) or (work.parked and len(self._aside) > half):
+            self._let_go(work.name)
             self._has_overflow = True
-            return
+            return False
         host = Host(work.name, now + work.wait, parked=work.parked, good=self._source.probe(work.name))
         self._hosts[work.name] = host
-        if self._locks is not None and not self._locks.acquire(work.name):
+        if is_elsewhere:
             self._elsewhere[work.name] = host
         self._place(host, now)
+        return True
 
-    def _forget_idle(self) -> bool:
-        """Make room for a host."""
-        if not self._idle:
+    def _make_room(self, *, for_later: bool) -> bool:
+        """Forget a host that rests, for one that does not or will keep the run alive."""
+        resting = self._idle or (None if for_later else self._later)
+        if not resting:
             return False
-        self._forget(self._idle.popitem(last=False)[0])
+        self._forget(next(iter(resting)))
         return True
 
     def _forget(self, host: Host) -> None:
         for turns in (self._work, self._down, self._aside):
             turns.remove(host)
         self._idle.pop(host, None)
+        self._later.pop(host, None)
         del self._hosts[host.name]
+        self._let_go(host.name)
+
+    def _let_go(self, name: str) -> None:
         if self._locks is not None:
-            self._locks.release(host.name)
-        self._source.release(host.name)
+            self._locks.release(name)
+        self._source.release(name)
 
     # Slots.
 
@@ -623,23 +649,43 @@ class Engine:
 
     async def _discover(self) -> None:
         """Take up hosts that are due, while there is room for them."""
+        first_refused: str | None = None  # since a host was taken up: the source hands out all before it again
         while True:
             self._look_event.clear()
-            writes, room = self._writes, min(1000, self.rules.hosts - len(self._hosts) + len(self._idle))
-            found = await self._available(partial(self._source.hosts, room)) if room > 0 else ()
+            writes = self._writes
+            room = min(1000, self._room)
+            found = await self._available(partial(self._source.hosts, room)) if room else ()
             now = self._clock.now()
-            for work in found:
-                if work.name not in self._hosts:
-                    self._hold(work, now)
-            if room > 0:
+            if room:
                 self._has_overflow = len(found) == room
-                self._exhausted = -1 if found else writes
+            took_up = has_seen_all = False
+            for work in found:
+                if work.name in self._hosts:
+                    continue
+                if self._hold(work, now):
+                    took_up, first_refused = True, None
+                elif first_refused is None:
+                    first_refused = work.name
+                elif first_refused == work.name:
+                    has_seen_all = True
+            if room:
+                is_last = not took_up and (has_seen_all or len(found) < room)
+            else:
+                is_last = not (self._has_work or self._flights)
+            self._exhausted = writes if is_last else -1
+            if is_last:
+                first_refused = None
             self._retake(now)
             self._pump()
-            if not found:
+            if not took_up and (is_last or self._has_work or not room):
                 timer = self._clock.call_later(LOOK, self._look_event.set)
                 await self._look_event.wait()
                 timer.cancel()
+
+    @property
+    def _room(self) -> int:
+        """For how many hosts there is room, where those are forgotten that rest."""
+        return max(0, self.rules.hosts - len(self._hosts) + len(self._idle) + len(self._later))
 
     def _retake(self, now: float) -> None:
         """Look whether another crawl has let go of hosts."""
@@ -717,10 +763,10 @@ class Engine:
             self._place(host, now)
         for name in woken:
             self._more(name, now)
-        for each in parked:  # the source says when they are due, so they need not be here meanwhile
-            aside = self._hosts.get(each.host)
-            if aside is not None and aside.parked and not aside.is_busy and 2 * len(self._hosts) > self.rules.hosts:
-                self._forget(aside)
+        for each in parked:
+            aside = self._hosts[each.host]
+            aside.unwritten -= 1
+            self._place(aside, now)
 
     async def _available(self, call: Callable[[], Awaitable[T]]) -> T:
         """What the store says, once it can be reached. Nothing is sent before."""

@@ -39,10 +39,12 @@ class Unwritten:
         self._done.append(done)
         self._size += done.handled.size
 
-    def note(self, parked: Parked, now: float) -> None:
-        """A host is parked, or answers again; the last word counts."""
+    def note(self, parked: Parked, now: float) -> bool:
+        """A host is parked, or answers again. Whether that replaces a note which was not being written yet."""
         self._since = min(self._since, now)
+        replaces = parked.host in self._parked
         self._parked[parked.host] = parked
+        return replaces
 
     def due(self, *, hurry: bool) -> float:
         """When to write the next batch; infinity if there is nothing to write."""
