@@ -42,6 +42,21 @@ def test_one_is_shown_or_what_became_of_it(toys: Call) -> None:
     assert "never counted" in unknown.err
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), Exit.DONE, "a.example: your --rps 8 (4 of 8 allowed requests/s)\nb.example: down: 5 timeouts in a row"),
+        (("a.example",), Exit.DONE, "a.example: your --rps 8"),
+        (("7",), Exit.DONE, "7: it was stored, 1 record"),
+        (("13",), Exit.DONE, "13: never counted"),
+    ],
+)
+def test_the_reason_is_one_sentence(toys: Call, words: tuple[str, ...], code: Exit, said: str) -> None:
+    ended = toys("why", "out", *words)
+
+    assert (ended.code, ended.out[: len(said)]) == (code, said)
+
+
 def test_verify_finds_a_flipped_bit(toys: Call, tmp_path: Path) -> None:
     whole = toys("verify", "out", "--json")
     assert (whole.code, json.loads(whole.out)) == (Exit.DONE, {"faults": [], "counts": {"toys": 12}})

@@ -40,6 +40,14 @@ COMMANDS = (
         "tasks example failed --retry",
     ),
     Command(
+        "why",
+        "Say why a host gets its rate, or what became of a URL.",
+        "sanderling.cli.why:WhyOptions",
+        "Inspect",
+        "sanderling.cli.why:why",
+        "why example example.org",
+    ),
+    Command(
         "show",
         "Show the records of one item, or what became of it.",
         "sanderling.cli.show:ShowOptions",
