@@ -91,7 +91,7 @@ def _host_in(url: str) -> Host:
     host = url.split("/", 3)[2]
     name, colon, port = host.rpartition(":") if not host.endswith("]") and ":" in host else (host, "", "")
     name = name.removesuffix(".")
-    if not name.strip(".") or ".." in name or len(name) > MAX_HOST:
+    if not name or name.endswith(".") or ".." in name or len(name) > MAX_HOST:
         raise HostError(f"host {_shown(host)} has an empty or overlong label")
     return Host(f"{name}{colon}{port}")
 
