@@ -69,6 +69,11 @@ def test_what_cannot_be_requested_is_refused(text: str) -> None:
     with pytest.raises(UrlError) as caught:
         normalise_url(text, BASE)
     assert len(str(caught.value)) < 400
+    assert "None" not in str(caught.value)
+
+
+def test_the_longest_url_is_accepted() -> None:
+    assert len(normalise_url("/" + "a" * (MAX_URL - len("http://a.example/")), BASE)) == MAX_URL
 
 
 @pytest.mark.parametrize("text", ["http://me:secret@b.example/", "http://me:secret@b c/", "secret@@"])
