@@ -158,6 +158,16 @@ def test_the_latency_target_follows_the_average_and_a_response_is_compared_befor
     assert play.rate == pytest.approx(2.375)
 
 
+def test_no_response_below_20_ms_is_slow() -> None:
+    play = Play(initial_rps=4, latency_target=0.001)
+    play.take()
+
+    play.feed(200, latency=0.0199)
+    assert play.rate == 4
+    play.feed(200, latency=0.02)
+    assert play.rate == 2
+
+
 def test_the_p95_is_of_the_last_64() -> None:
     play = Play()
     play.take()
@@ -185,7 +195,7 @@ def test_14_4_errors_leave_the_window_bucket_by_bucket() -> None:
     assert window.error_rate == 0
 
 
-@pytest.mark.parametrize(("window", "bucket"), [(30.0, 2.0), (30.0, 7.0), (1.0, 1.0), (2.5, 1.0)])
+@pytest.mark.parametrize(("window", "bucket"), [(30.0, 2.0), (30.0, 7.0), (1.0, 1.0), (2.5, 1.0), (3e4, 1e4)])
 def test_the_window_counts_what_counting_would(window: float, bucket: float) -> None:
     random, counted, now = Random(window + bucket), ErrorWindow(window, bucket), 0.0
     seen: list[tuple[int, bool]] = []

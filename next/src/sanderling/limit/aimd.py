@@ -13,6 +13,9 @@ from sanderling.limit.rules import LimitOptions
 from sanderling.limit.windows import Latencies
 from sanderling.outcome import Outcome
 
+# Seconds. Of a host on the same machine or network, twice the usual latency is a whim of the scheduler.
+NEVER_SLOW = 0.02
+
 
 class Aimd:
     """One host's rate. Its target is the moving average of latencies: a response is compared before it enters it."""
@@ -54,7 +57,7 @@ class Aimd:
             self._decrease(now, "a failure")
         elif latency > 0 and (200 <= outcome.status < 400 or (outcome.ok and not outcome.status)):
             target = self.latencies.average
-            if latency >= options.latency_degrade_factor * target:
+            if latency >= max(NEVER_SLOW, options.latency_degrade_factor * target):
                 self._decrease(now, "a slow response")
             elif latency < target:
                 self._move(self.rate + options.aimd_increase, now)
