@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 from random import Random
 
-ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT / "simulators"))
+sys.path.append(str(Path(__file__).parents[1] / "simulators"))
 
 from hosts import Changing, Outage, RefusesOnce, Server, bucket
 
@@ -14,6 +13,7 @@ from sanderling.clock import LoopClock, run_virtual
 from sanderling.limit import CircuitOpen, Limiter
 from sanderling.limit.permit import outcome_of
 
+ROOT = Path(__file__).parents[1]
 END, RISES, DOWN, UP, TOLD, WAIT = 300.0, 90.0, 170.0, 200.0, 250.0, 15.0
 LOW, HIGH, TOP = 5.0, 10.0, 16.0
 NAME = "host.example"

@@ -1,7 +1,7 @@
-"""What an attempt with its report costs: for a known host and for a new one, with 10, 1,000 and 100,000 hosts in memory.
+"""What an attempt with its report costs, of a known host and of a new one, with 10, 1,000 and 100,000 in memory.
 
 Microseconds of CPU, the best of interleaved rounds; no attempt waits. Beside it what aiolimiter and pyrate-limiter take
-for a permit, in the same rounds: a limiter a host in a dict; neither learns, so neither is told how it went.
+for a permit in the same rounds, with a bucket a host in a dict; neither learns, so neither is told how it went.
 `--quick` leaves out the 100,000.
 """
 
@@ -13,6 +13,7 @@ import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count, cycle
 from random import Random
+from typing import Any
 
 from aiolimiter import AsyncLimiter
 from bars import Bar, report
@@ -25,7 +26,7 @@ HEADERS = (("content-type", "text/html"), ("date", "Wed, 21 Oct 2015 07:28:00 GM
 QUICK = "--quick" in sys.argv
 SIZES = (10, 1000) if QUICK else (10, 1000, 100_000)
 ROUNDS, ATTEMPTS = (5, 1000) if QUICK else (15, 2000)
-FAST = {"initial_rps": 1e5, "max_rps": 1e6, "token_bucket_capacity": 1e6}
+FAST: dict[str, Any] = {"initial_rps": 1e5, "max_rps": 1e6, "token_bucket_capacity": 1e6}
 Call = Callable[[str], Awaitable[object]]
 
 
@@ -107,7 +108,9 @@ async def measure() -> list[Bar]:
     for policy in FLAT:
         for kind in most:
             spread = [best[policy, kind, size] for size in SIZES]
-            bars.append(Bar(f"times, {policy}, {kind}: the dearest size by the cheapest", max(spread) / min(spread), 1.2))
+            bars.append(
+                Bar(f"times, {policy}, {kind}: the dearest size by the cheapest", max(spread) / min(spread), 1.2)
+            )
     return bars
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from sanderling.crawl.sink import HostState
 from sanderling.crawl.source import CUT
+from sanderling.fetch.facts import limiter_facts
 from sanderling.observe.report import Fact, Hint, HostReport, Report, count, gauge, text
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def make_report(parts: "Parts", standing: "CrawlStanding", *, running: bool) -> 
             by="reason",
             more=True,
         ),
+        *limiter_facts(parts.limiter.snapshot(0)),
         text("unreachable", engine.away, "Why the ledger cannot be reached.", more=True),
     ]
     done = counts.known - counts.waiting
