@@ -54,9 +54,11 @@ class Upstream:
 
 
 @asynccontextmanager
-async def upstream(*replies: Reply, keep: bool = False, tls: ssl.SSLContext | None = None) -> AsyncIterator[Upstream]:
+async def upstream(
+    *replies: Reply, keep: bool = False, tls: ssl.SSLContext | None = None, at: str = "127.0.0.1"
+) -> AsyncIterator[Upstream]:
     it = Upstream(list(replies), keep)
-    server = await asyncio.start_server(it.serve, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(it.serve, at, 0, ssl=tls)
     it.port = server.sockets[0].getsockname()[1]
     try:
         yield it

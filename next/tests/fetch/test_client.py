@@ -150,6 +150,48 @@ async def test_a_name_that_leads_inside_is_refused(names: dict[str, list[str]]) 
     assert first.heads == []
 
 
+async def test_a_redirect_to_a_name_that_leads_inside_is_refused(names: dict[str, list[str]]) -> None:
+    names["inside.example"] = ["169.254.169.254"]
+    async with upstream(moves("http://inside.example/latest/meta-data/")) as first:
+        got = await fetch(first.url)
+
+    assert (got.outcome.code, got.requests, got.url) == (Code.REFUSED, 1, "http://inside.example/latest/meta-data/")
+
+
+@pytest.mark.parametrize(
+    "error", [socket.gaierror(socket.EAI_NONAME, "x"), socket.gaierror(socket.EAI_AGAIN, "x"), UnicodeError("x")]
+)
+async def test_a_name_that_does_not_resolve(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_up(*args: object, **options: object) -> list[object]:
+        raise error
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    got = await fetch("http://nosuch.example/")
+
+    assert (got.outcome.code, got.outcome.sent, got.requests) == (Code.DNS_ERROR, False, 0)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
+async def test_an_ipv6_literal_is_an_address() -> None:
+    async with upstream(says(body=b"six"), at="::1") as host:
+        got = await fetch(f"http://[::1]:{host.port}/")
+        refused = await fetch(f"http://[::1]:{host.port}/", private=False)
+        mapped = await fetch(f"http://[::ffff:127.0.0.1]:{host.port}/", private=False)
+
+    assert (got.body, host.header("host"), len(host.heads)) == (b"six", f"[::1]:{host.port}", 1)
+    assert (refused.outcome.code, mapped.outcome.code) == (Code.REFUSED, Code.REFUSED)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:secret@example.org/", "ftp://example.org/", "http:///x", "http://exa mple/", "http://h:99999/"]
+)
+async def test_what_is_no_normal_url_is_not_sent(url: str) -> None:
+    got = await fetch(url)
+
+    assert (got.outcome.code, got.requests) == (Code.INVALID_URL, 0)
+    assert "secret" not in got.outcome.detail
+
+
 async def test_the_address_is_checked_again_at_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever lies between the look-up and the connection, such as a cache, is not trusted."""
     from sanderling.fetch import connect

@@ -9,7 +9,7 @@ from fetch.servers import fetch, moves, says, upstream
 from fetch.test_decode import PACK
 
 from sanderling.clock import cpu_seconds
-from sanderling.fetch import client
+from sanderling.fetch import Client, HttpRequest, RequestOptions, client
 from sanderling.outcome import Code
 
 pytestmark = pytest.mark.real
@@ -45,6 +45,9 @@ ANSWERS: dict[str, tuple[object, Code]] = {
     "a length in hex": (HEAD + b"Content-Length: 0x2\r\n\r\nok", BAD),
     "a length of 23 digits": (HEAD + b"Content-Length: 99999999999999999999999\r\n\r\nok", BAD),
     "a body shorter than its length": (HEAD + b"Content-Length: 20\r\n\r\nok", Code.TRUNCATED),
+    "a body longer than its length": (says(body=b"ok") + b"HTTP/1.1 200 OK\r\n\r\nstolen", Code.OK),
+    "the same length twice": (HEAD + b"Content-Length: 2\r\n" + TWO, BAD),
+    "a length that is a list": (HEAD + b"Content-Length: 2, 2\r\n\r\nok", BAD),
     "a body without a length": (HEAD + b"\r\nok", Code.OK),
     "a chunk of negative size": (CHUNKED + b"1\r\nA\r\n-7\r\n", BAD),
     "a negative chunk after a pause": (in_parts(CHUNKED + b"1\r\nA\r\n", b"-7\r\nA", pause=0.05), Code.TRUNCATED),
@@ -106,8 +109,15 @@ async def test_a_hostile_answer_is_one_outcome(name: str) -> None:
         lambda size: CHUNKED + b"1;" + b"x" * size + b"\r\nA\r\n0\r\n\r\n",
         lambda size: b"HTTP/1.1 100 Continue\r\n\r\n" * (size // 25) + HEAD + TWO,
         lambda size: says(headers=("Content-Encoding: gzip",), body=gzip.compress(b"") * (size // 100)),
+        lambda size: says(headers=("Content-Encoding: zstd",), body=PACK["zstd"](b"") * (size // 80)),
+        lambda size: HEAD + b"X-Header: aaaaaaaa\r\n" * (size // 2000) + TWO,
+        lambda size: moves("/" + "a%2" * (size // 30)),
+        lambda size: says(headers=[f"Set-Cookie: a{at}=; Expires={'1' * 900}" for at in range(size // 3000)]),
     ],
-    ids=["spaces", "byte by byte", "chunks", "extension of a chunk", "interim", "members"],
+    ids=[
+        *("spaces", "byte by byte", "chunks", "extension of a chunk", "interim", "members", "frames"),
+        *("headers", "location", "cookies"),
+    ],
 )
 async def test_what_is_four_times_as_long_does_not_cost_sixteen_times_as_much(answer: Callable[[int], object]) -> None:
     async def cost(size: int) -> float:
@@ -122,6 +132,15 @@ async def test_what_is_four_times_as_long_does_not_cost_sixteen_times_as_much(an
     small, large = await cost(100_000), await cost(400_000)
 
     assert large < 8 * small + 0.05
+
+
+async def test_what_follows_a_body_is_no_response_to_the_next_request() -> None:
+    first = says(body=b"1") + says(body=b"smuggled")
+    options = RequestOptions(private=True, policy="none")
+    async with upstream(first, says(body=b"2"), keep=True) as host, Client(options) as own:
+        bodies = [(await own.send(HttpRequest(host.url))).body for _ in range(2)]
+
+    assert (bodies, len(host.heads)) == ([b"1", b"2"], 2)
 
 
 async def test_a_body_beyond_the_bound_ends_without_being_read() -> None:

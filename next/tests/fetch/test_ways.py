@@ -69,10 +69,24 @@ async def test_a_certificate_that_nobody_vouches_for(certificates: Path) -> None
     assert (got.outcome.code, host.heads) == (Code.TLS_ERROR, [])
 
 
+def alert(what: int) -> bytes:
+    return bytes((0x15, 3, 3, 0, 2, 2, what))
+
+
 @pytest.mark.parametrize(
-    "reply", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28", bytes(999)]
+    ("reply", "code"),
+    [
+        (b"", Code.CONNECTION_RESET),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", Code.TLS_ERROR),
+        (b"SSH-2.0-OpenSSH_9.2p1\r\n", Code.TLS_ERROR),
+        (bytes(999), Code.TLS_ERROR),
+        (b"\x16\x03\x03\xff\xff" + bytes(70_000), Code.TLS_ERROR),  # a record that is too long
+        (b"\x16\x03\x03\x00\x04\x02\x00\x00\x00", Code.TLS_ERROR),  # an empty greeting
+        *((alert(what), Code.TLS_ERROR) for what in (40, 70, 71, 80, 112, 116)),  # no cipher, no version, no name, …
+        (bytes((0x15, 3, 3, 0, 2, 1, 0)), Code.CONNECTION_RESET),  # an orderly end
+    ],
 )
-async def test_a_port_that_speaks_no_tls(reply: bytes) -> None:
+async def test_a_port_that_speaks_no_tls(reply: bytes, code: Code) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(10)
         writer.write(reply)
@@ -82,8 +96,7 @@ async def test_a_port_that_speaks_no_tls(reply: bytes) -> None:
     async with server:
         got = await fetch(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
 
-    assert got.outcome.code in (Code.TLS_ERROR, Code.CONNECTION_RESET)
-    assert not got.outcome.sent
+    assert (got.outcome.code, got.outcome.sent) == (code, False)
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Every page that front pages lead to, by the client and the limiter alone: all_pages.py RPS URL…"""
 
 import asyncio
