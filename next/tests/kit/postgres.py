@@ -8,10 +8,13 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, Self
 
 import asyncpg
 import pytest
@@ -57,7 +60,7 @@ class PostgresServer:
         with (self.folder / "log").open("ab") as log:
             command = [str(self._programs / "postgres"), "-D", str(self.folder / "data"), *values]
             self._process = subprocess.Popen(command, user=self._user, stdout=log, stderr=log)
-        asyncio.run(self._answers())
+        apart(self._answers())
 
     @property
     def pid(self) -> int:
@@ -106,11 +109,17 @@ class PostgresServer:
             finally:
                 await connection.close()
 
-        return asyncio.run(connected())
+        return apart(connected())
 
     def execute(self, sql: str) -> None:
         """Carry out a command as superuser."""
         self.run(lambda connection: connection.execute(sql))
+
+
+def apart(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run it on a loop of its own, also below a running one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 @cache
@@ -124,3 +133,59 @@ def shared_postgres() -> PostgresServer:
 def new_name(what: str = "crawl") -> str:
     """The name of a schema that no test of this process has."""
     return f"{what} {next(_numbers)}"
+
+
+class FaultyWay:
+    """A way to a server that breaks: connections are cut now and then, or just before the answer of a COMMIT."""
+
+    def __init__(self, port: int, random: Random, cuts: float = 0.0, lost: float = 0.0) -> None:
+        self._to, self._random, self._cuts, self._lost = port, random, cuts, lost
+        self.lost = 0  # answers of COMMIT that nobody got
+        self.loses_next = False
+        self.is_down = False
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"postgres://postgres@127.0.0.1:{port}/postgres"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Cut what is connected."""
+        for writer in self._writers:
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            if self.is_down:
+                return
+            behind, ahead = await asyncio.open_connection("127.0.0.1", self._to)
+            self._writers.add(ahead)
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                async with asyncio.TaskGroup() as tasks:
+                    state = {"commits": False}
+                    back = tasks.create_task(self._back(behind, writer, state))
+                    while data := await reader.read(1 << 16):
+                        if self._random.random() < self._cuts:
+                            break
+                        state["commits"] = b"COMMIT;" in data
+                        ahead.write(data)
+                    ahead.close()
+                    back.cancel()
+        finally:
+            writer.close()
+
+    async def _back(self, behind: asyncio.StreamReader, writer: asyncio.StreamWriter, state: dict[str, bool]) -> None:
+        while data := await behind.read(1 << 16):
+            if state["commits"] and (self.loses_next or self._random.random() < self._lost):
+                self.loses_next = False
+                self.lost += 1
+                break
+            writer.write(data)
+        writer.close()

@@ -119,11 +119,11 @@ class PostgresLedger:
     async def __aenter__(self) -> Self:
         try:
             await self._link.open()
-            await self._link.check(read_only=self._read_only)
+            await self._link.call(partial(self._link.check, self._read_only))
             await self._link.call(self._open)
             if not self._read_only:
                 await self._link.call(self._register)
-                await self._say_alive(await self._pulse.open())
+                await self._beat()
                 self._beating = asyncio.create_task(self._keep_beating())
         except BaseException:
             await self._pulse.close()
@@ -255,8 +255,8 @@ class PostgresLedger:
             if found := self._held.keys() & {host for (host,) in rows}:
                 return list(found)
 
-    async def _write(self, work: Callable[[Connection], Awaitable[T]], fence: str = sql.FENCE) -> T:
-        """Do `work` in a transaction, exactly once, however often the connection is lost."""
+    async def _write(self, work: Callable[[Connection], Awaitable[T]], *, alone: bool = False) -> T:
+        """Do `work` in a transaction, exactly once, however often the connection is lost; `alone`: no other commits."""
         number = self._commits + 1
         tried = False
         result: list[T] = []
@@ -267,8 +267,7 @@ class PostgresLedger:
                 return result[-1]
             tried = True
             async with db.transaction():
-                fenced = await db.fetchrow(fence, self.process)
-                if fenced is None:
+                if not await db.fetch(sql.FENCE_ALONE if alone else sql.FENCE, self.process):
                     self._fenced = True
                     raise Fenced(self._link.place)
                 result.append(await work(db))
@@ -340,7 +339,7 @@ class PostgresLedger:
                 await db.execute("UPDATE crawl SET finished = true")
             return finished
 
-        self.finished = await self._alone(self._write(work, sql.FENCE_ALONE))
+        self.finished = await self._alone(self._write(work, alone=True))
         return self.finished
 
     async def save(self, *, control: bytes | None = None, state: bytes | None = None) -> None:
@@ -655,7 +654,7 @@ class PostgresLedger:
 
     async def retry(self, end: str, *, host: str | None = None, code: str | None = None) -> int:
         """Let URLs that ended like this wait again; "waiting" makes due what waits for later. How many."""
-        total = await self._alone(self._write(partial(self._retry, end, host, code), sql.FENCE_ALONE))
+        total = await self._alone(self._write(partial(self._retry, end, host, code), alone=True))
         self.finished = self.finished and not total
         return total
 
@@ -698,7 +697,7 @@ class PostgresLedger:
 
     async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
         """Remove URLs, each given by host and key, and never take them up again."""
-        return await self._alone(self._write(partial(self._forget, list(urls)), sql.FENCE_ALONE))
+        return await self._alone(self._write(partial(self._forget, list(urls)), alone=True))
 
     async def _forget(self, urls: Sequence[tuple[str, bytes]], db: Connection) -> Forgotten:
         by_host: dict[str, set[bytes]] = {}

@@ -46,13 +46,12 @@ class PostgresLink:
         self._connection: Connection | None = None
         self._closing = False
 
-    async def open(self) -> Connection:
-        """Connect, at the first time; raises FolderError if this is no place for a ledger."""
+    async def open(self) -> None:
+        """Connect, at the first time; raises FolderError if the server cannot be reached."""
         try:
-            self._connection = await self.connect()
+            await self.ready()
         except (*LOST, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
             raise self.explained(error) from error
-        return self._connection
 
     async def connect(self) -> Connection:
         """A new connection, with the settings that all of ours have."""
@@ -90,9 +89,8 @@ class PostgresLink:
             raise
         return connection
 
-    async def check(self, *, read_only: bool) -> None:
+    async def check(self, read_only: bool, db: Connection) -> None:  # noqa: FBT001 - its one flag
         """Raise FolderError if a ledger would lose something here, or be slow for ever."""
-        db = await self.ready()
         version = db.get_server_version()
         if version[0] * 10_000 < _OLDEST:
             raise self._refused(f"is version {version[0]}", "use PostgreSQL 14 or newer")
