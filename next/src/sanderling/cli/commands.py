@@ -16,6 +16,14 @@ COMMANDS = (
         "try https://example.org/ --css h1::text",
     ),
     Command(
+        "demo",
+        "See every system at work on an upstream of its own, in under a minute.",
+        "sanderling.cli.demo.command:DemoOptions",
+        "Run",
+        "sanderling.cli.demo.command:demo",
+        "demo",
+    ),
+    Command(
         "status",
         "Show what a run does, or what the last one did.",
         "sanderling.cli.status:StatusOptions",

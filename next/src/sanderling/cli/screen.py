@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from sanderling.cli.context import Context
-from sanderling.observe.render import Line, plain, render
-from sanderling.observe.report import Report
+from sanderling.observe.render import Line, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,13 +30,13 @@ def print_lines(lines: Iterable[Line], stream: TextIO, context: Context, *, colo
 
 
 @contextmanager
-def live(context: Context, *, color: bool) -> Iterator[Callable[[Report], None]]:
-    """What draws a report over the last one, on standard error; what is logged meanwhile stands above it."""
+def live(context: Context, *, color: bool = True) -> Iterator[Callable[[Iterable[Line]], None]]:
+    """What draws lines over the last ones, on standard error; what is logged meanwhile stands above them."""
     from rich.live import Live  # noqa: PLC0415 - 35 ms, and only on terminals
 
     console = _console(context.err, context, color=color)
     with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as screen:
-        yield lambda report: screen.update(_text(render(report, console.width)), refresh=True)
+        yield lambda lines: screen.update(_text(lines), refresh=True)
 
 
 def _console(stream: TextIO, context: Context, *, color: bool) -> "Console":

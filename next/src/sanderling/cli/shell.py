@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from sanderling.observe.control import (
 )
 from sanderling.observe.log import configure, log
 from sanderling.observe.options import ObserveOptions
-from sanderling.observe.render import hint_words, render
+from sanderling.observe.render import Line, hint_words, render
 from sanderling.observe.report import STATUS, Fact, Hint, Kind, Report, RunState, clean_report
 from sanderling.systems import System
 
@@ -50,16 +50,21 @@ def run_command(system: System, options: ObserveOptions, context: Context) -> Ex
         return runner.run(run_in_shell(system, options, context, SystemClock()))
 
 
-async def run_in_shell(system: System, options: ObserveOptions, context: Context, clock: Clock) -> Exit:
-    """Run a system on the present event loop, whose time is that of `clock`."""
-    return await _Shell(system, options, context, clock).run()
+async def run_in_shell(
+    system: System, options: ObserveOptions, context: Context, clock: Clock, *, signals: bool = True
+) -> Exit:
+    """Run a system on the present event loop, whose time is that of `clock`; with `signals` they stop it."""
+    return await _Shell(system, options, context, clock, signals=signals).run()
 
 
 class _Shell:
     """One run, and what is known of it outside."""
 
-    def __init__(self, system: System, options: ObserveOptions, context: Context, clock: Clock) -> None:
+    def __init__(
+        self, system: System, options: ObserveOptions, context: Context, clock: Clock, *, signals: bool
+    ) -> None:
         self._system = system
+        self._signals_stop = signals
         self._options = options
         self._context = context
         self._clock = clock
@@ -72,7 +77,7 @@ class _Shell:
         self._stopped_by_signal_at: float | None = None
         self._counts: deque[tuple[float, dict[str, float]]] = deque(maxlen=RATE_TICKS + 1)
         self._last = Report(system=system.name, doing="starting", folder=str(self._folder))
-        self._draw: Callable[[Report], None] | None = None
+        self._draw: Callable[[Iterable[Line]], None] | None = None
         self._line_at = clock.now() + LINE_SECONDS
 
     async def run(self) -> Exit:
@@ -116,7 +121,7 @@ class _Shell:
     @contextmanager
     def _signals(self, run: Run, work: asyncio.Task[Exit]) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        both = (signal.SIGINT, signal.SIGTERM)
+        both = (signal.SIGINT, signal.SIGTERM) if self._signals_stop else ()
         for each in both:
             loop.add_signal_handler(each, self._on_signal, run, work)
         try:
@@ -163,7 +168,7 @@ class _Shell:
         except FolderError as error:  # a full disk, say: the run itself decides what that means
             self._troubles[STATUS] = str(error)
         if self._draw is not None:
-            self._draw(self._last)
+            self._draw(render(self._last, self._context.width))
         elif not self._options.quiet and code is None and self._clock.now() >= self._line_at:
             self._line_at = self._clock.now() + LINE_SECONDS
             shown = {each.name: each.value for each in self._last.facts if not each.more and each.value}

@@ -37,9 +37,9 @@ def _watch(folder: Path, report: Report, context: Context) -> Report:
     import asyncio  # noqa: PLC0415 - 25 ms, and only to wait
 
     async def watch(report: Report) -> Report:
-        with live(context, color=True) as draw:
+        with live(context) as draw:
             while report.state not in (RunState.ENDED, RunState.KILLED):
-                draw(report)
+                draw(render(report, context.width))
                 await SystemClock().sleep(1)
                 report = _current(folder, context)
         return report

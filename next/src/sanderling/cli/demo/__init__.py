@@ -1,0 +1,1 @@
+"""`sanderling demo`: every system at work on a small upstream of its own, and the proof that nothing is missing."""
