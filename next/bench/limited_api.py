@@ -9,6 +9,8 @@ are the API's own. The bars are for ours; with --quick no peer runs.
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from bars import Bar, report
@@ -34,7 +36,7 @@ THEIRS = {
 MEASURED = ("governor", "aimd", "scrapy-sanderling")  # with bars
 
 
-def play(words: list[str], *, told: bool) -> Tally:
+def play(words: list[str], told: bool) -> Tally:
     """What a client got done, by the API's own count."""
     with running(told=told) as api:
         words = [api.base if word == "BASE" else word for word in words]
@@ -63,8 +65,9 @@ def main() -> int:
     lines = len(EXAMPLE.read_text().splitlines())
     bars = [Bar("lines of the program with aiohttp and the limiter", lines, 40)]
     for name, words in clients.items():
-        for told in (True, False):
-            found = play(words, told=told)
+        with ThreadPoolExecutor(2) as pool:  # both at once, since they mostly wait
+            both = list(pool.map(partial(play, words), (True, False)))
+        for told, found in zip((True, False), both, strict=True):
             about = f"{name}, {'with' if told else 'without'} Retry-After:"
             ours = name in MEASURED
             refused = 100 * found.refused / max(1, found.refused + found.delivered)

@@ -179,13 +179,14 @@ async def test_a_proxy_of_the_environment_is_used_unless_spared(monkeypatch: pyt
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://intranet/", "http://db.internal/", "http://[fd00::1]/"])
 async def test_behind_a_proxy_nothing_is_asked_for_that_nobody_can_check(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with upstream(says()) as way:
         monkeypatch.setenv("http_proxy", way.url)
         got = await fetch(url, private=False)
 
     assert (got.outcome.code, way.heads) == (Code.REFUSED, [])
+    assert "cannot be checked" in caplog.text
 
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "407 Proxy Authentication Required", "502 Bad Gateway"])

@@ -49,7 +49,7 @@ JsonPath = Annotated[str, Form(_read_path, "a JMESPath expression like items[0].
 
 
 class TryOptions(RequestOptions, table="try"):
-    """Options of `try`."""
+    """Options of `try`. Elsewhere `--json` prints for programs; here it does too, what its path finds."""
 
     url: Url = option(REQUIRED, "What to request.", argument="URL")
     css: Selector | None = option(None, "Print what this finds in the page, each on a line.")

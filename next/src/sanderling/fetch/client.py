@@ -19,6 +19,7 @@ from sanderling.fetch.messages import Headers, HttpRequest, HttpResponse
 from sanderling.fetch.options import HostOptions, RequestOptions, limiter_for, proxy_parts
 from sanderling.ids import Host, UrlError, normalise_url, origin_of
 from sanderling.limit import CircuitOpen, Limiter, Permit
+from sanderling.observe.log import log
 from sanderling.outcome import Code, Outcome
 
 CONNECT = 10.0  # seconds to a connection, the look-up of the name included
@@ -84,11 +85,13 @@ class Client:
 
     async def __aenter__(self) -> Self:
         options = self.options
-        for each in options.hosts.values():  # what cannot work is said before anything is sent
-            each.through()
-        for scheme in ("http", "https"):
-            if proxy := proxy_of_environment(scheme):
-                proxy_parts(proxy, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY")
+        # What cannot work is said before anything is sent.
+        proxies = [each.through()[0] for each in options.hosts.values()]
+        named = filter(None, map(proxy_of_environment, ("http", "https")))
+        proxies += [proxy_parts(proxy, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY")[0] for proxy in named]
+        if any(proxies):
+            checked = "" if options.private else "; URLs with an address or a name of one's own network are refused"
+            log.warning("proxied", say=f"A proxy looks names up: where they lead cannot be checked here{checked}.")
         self._guarded = Guarded(private=options.private)
         silence = options.timeout
         self._times = aiohttp.ClientTimeout(TOTAL, CONNECT, silence, CONNECT)
