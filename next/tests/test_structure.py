@@ -24,7 +24,7 @@ FLOORS = (
     "crawl sequence repos polling events".split(),
     "web".split(),
     "cli".split(),
-    "testing __init__ __main__".split(),
+    "jobs testing __init__ __main__".split(),
 )
 FLOOR = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 # What their documentation names. Anything else of another package may change without notice.

@@ -4,19 +4,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sanderling.crawl.job import Job
+    from sanderling.crawl.library import crawl_pages, run_job
+    from sanderling.crawl.page import Page, Reply
+    from sanderling.crawl.request import Request
     from sanderling.limit import CircuitOpen, Limiter, LimitOptions, ThreadLimiter
     from sanderling.records.collection import open  # noqa: A004 - said as sanderling.open("posts")
 
 # Imported when they are first used: a program that wants the limiter alone loads no HTTP client.
 _WHERE = {
     "CircuitOpen": "sanderling.limit",
+    "Job": "sanderling.crawl.job",
     "LimitOptions": "sanderling.limit",
     "Limiter": "sanderling.limit",
+    "Page": "sanderling.crawl.page",
+    "Reply": "sanderling.crawl.page",
+    "Request": "sanderling.crawl.request",
     "ThreadLimiter": "sanderling.limit",
+    "crawl_pages": "sanderling.crawl.library",
     "open": "sanderling.records.collection",
+    "run_job": "sanderling.crawl.library",
 }
 
-__all__ = ["CircuitOpen", "LimitOptions", "Limiter", "ThreadLimiter", "open"]
+__all__ = [
+    "CircuitOpen",
+    "Job",
+    "LimitOptions",
+    "Limiter",
+    "Page",
+    "Reply",
+    "Request",
+    "ThreadLimiter",
+    "crawl_pages",
+    "open",
+    "run_job",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever has that name

@@ -59,6 +59,21 @@ SYSTEMS: tuple[System, ...] = (
             ),
         ),
     ),
+    System(
+        "jobs",
+        "Records of sites and APIs, by a file of Python.",
+        ("job.json",),
+        "sanderling.crawl.system",
+        (
+            Command(
+                "run",
+                "Collect what a job says, which is a file of Python.",
+                "sanderling.crawl.options:JobOptions",
+                function="sanderling.cli.run:run_job_file",
+                example="run examples/shop.py --out shop",
+            ),
+        ),
+    ),
 )
 
 

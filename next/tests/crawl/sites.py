@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from sanderling.clock import SystemClock
-from sanderling.crawl.options import CrawlOptions, PagesOptions
+from sanderling.crawl.options import CrawlOptions, JobOptions, PagesOptions
 from sanderling.crawl.run import CrawlRun
 from sanderling.crawl.system import open_run
 from sanderling.files import Exit
@@ -86,3 +86,12 @@ def rows(out: Path, name: str = "pages.jsonl") -> dict[str, dict[str, Any]]:
     found = {line["url"]: line for line in lines}
     assert len(found) == len(lines), "an address has two rows"
     return found
+
+
+def job_options(out: Path, file: Path, **more: Any) -> JobOptions:
+    given: dict[str, Any] = {"private": True, "readers": 0, "policy": "none", "patience": 2.0, **more}
+    return JobOptions(out=out, file=file, **given)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]

@@ -6,19 +6,27 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sanderling.clock import Clock
-from sanderling.crawl.pages import SITEMAP, row_of
+from sanderling.crawl.functions import FunctionError, Functions
+from sanderling.crawl.page import Reply, request_of
+from sanderling.crawl.pages import SITEMAP, row_of, when
 from sanderling.crawl.repeats import mark_of
+from sanderling.crawl.request import MOST_PRIORITY, Request, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
-from sanderling.crawl.scope import CrawlScope, LeaveOut
-from sanderling.crawl.work import FoundRequest, Head, ReadAnswer
+from sanderling.crawl.scope import CrawlScope
+from sanderling.crawl.session import JobSession
+from sanderling.crawl.urls import absolute
+from sanderling.crawl.work import LARGEST_MEANING, FoundRequest, Head, ReadAnswer
 from sanderling.engine.ports import Handled
 from sanderling.fetch.client import Client
 from sanderling.fetch.messages import Headers, HttpRequest, HttpResponse
+from sanderling.files import Exit, FolderError
+from sanderling.ids import host_of, url_key
 from sanderling.limit import Permit
-from sanderling.outcome import Code, Outcome
+from sanderling.outcome import Code, Outcome, code_named
 from sanderling.readers.pool import ReaderError, Readers
 from sanderling.stores import FoundUrl, Ledger, PageMemory, QueuedUrl
 
+MOST_MOVES = 20  # redirects from one address
 LATER = 5.0  # seconds: a host that may not be requested for longer is left, and comes when it may
 
 
@@ -39,47 +47,100 @@ class Result:
 
 
 class CrawlHandler:
-    """Fetches one item and has it read."""
+    """Fetches one item and has it read. Without a job it crawls pages."""
 
     def __init__(
-        self, ledger: Ledger, client: Client, readers: Readers, robots: RobotsRules, scope: CrawlScope,
-        leave_out: LeaveOut, clock: Clock, *, max_depth: int,
+        self, ledger: Ledger, client: Client, readers: Readers, robots: RobotsRules | None, scope: CrawlScope,
+        clock: Clock, *, max_depth: int, functions: Functions | None = None, session: JobSession | None = None,
     ) -> None:  # fmt: skip
         self._ledger = ledger
         self._client = client
         self._readers = readers
         self._robots = robots
         self._scope = scope
-        self._leave_out = leave_out
         self._clock = clock
         self._max_depth = max_depth
+        self._functions = functions
+        self._session = session
         self._met: dict[str, asyncio.Task[None]] = {}
-        self.deep = 0  # links that --depth cut off
+        self.deep = 0  # links that lead deeper than allowed
+        self.passed = 0  # links that do not belong to the crawl
+        self.requests = 0
         self.more_hosts: tuple[str, ...] = ()  # to which first addresses redirect
 
     async def __call__(self, item: QueuedUrl, permit: Permit) -> Handled:
         """Send the request with this permit, or another one if robots.txt took it."""
         await self._meet(item.host)
-        allowed = await self._may_request(item.url, permit)
-        if allowed is not None:
-            return allowed
+        if self._robots is not None and (stopped := await self._may_request(self._robots, item.url, permit)):
+            return stopped
         if not permit.live:
             wait = self._client.limiter.ready_at(item.host) - self._clock.now()
             if wait > LATER:
                 return Handled(Outcome(Code.DEFERRED, retry_after=wait, sent=False), Result())
-        conditional = _conditions(item.memory)
-        request = HttpRequest(item.url, headers=conditional)
-        response = await self._client.send(request, permit, follow=False, item=item.key)
+        stored = Stored.unpack(item.data) if self._functions is not None else _PLAIN
+        try:
+            request = self._request(item, stored)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - of a function before each request, whatever it raises
+            said = self._functions.failure(error).detail if self._functions is not None else str(error)
+            return Handled(Outcome(Code.PARSE_ERROR, detail=said, sent=False), Result(detail=said))
+        response = await self._send(item, request, permit)
+        self.requests += response.requests
         outcome = response.outcome
         result = Result(requests=response.requests, detail=outcome.detail)
+        plain = (stored.method, stored.body) == ("GET", None)
         if response.location is not None and outcome.ok:
-            return self._moved(item, response, result)
-        if not outcome.ok or not response.status:
-            return Handled(outcome, result)
-        head = self._head(item, response)
-        if response.status == 304:
-            return Handled(outcome, result)
-        return await self._read(item, head, response, result)
+            return self._moved(item, stored, response, result)
+        if not response.status or not self._is_read(item, response):
+            return Handled(outcome, result, repeatable=plain)
+        return await self._read(item, response, result, repeatable=plain)
+
+    def _request(self, item: QueuedUrl, stored: Stored) -> HttpRequest:
+        if self._functions is None:
+            return HttpRequest(item.url, headers=_conditions(item.memory))
+        request = request_of(item.url, item.function, stored, max(-MOST_PRIORITY, min(item.priority, MOST_PRIORITY)))
+        for function in self._functions.job.before_each:
+            said = function(request)
+            if said is not None and not isinstance(said, Request):
+                raise FunctionError(f"{function.__name__} returned {type(said).__name__}; expected a Request or None")
+            request = request if said is None else said
+        url = absolute(request.url, None)
+        if host_of(url) != item.host:  # for which there is no leave
+            raise FunctionError(f"a function before each request changed the host from {item.host} to {host_of(url)}")
+        headers = request.headers if isinstance(request.headers, tuple) else ()
+        return HttpRequest(url, request.method, headers, request.body)
+
+    async def _send(self, item: QueuedUrl, request: HttpRequest, permit: Permit) -> HttpResponse:
+        async def send(signed: HttpRequest) -> HttpResponse:
+            own = permit if permit.live else None
+            return await self._client.send(signed, own, follow=False, read=self._meaning, item=item.key)
+
+        if self._session is None:
+            return await send(request)
+        return await self._session.send(request, send)
+
+    def _meaning(self, response: HttpResponse) -> Outcome:
+        """What a response means where a job declares it; that of larger ones is worked out in a reader."""
+        answers = self._functions.job.answers if self._functions is not None else None
+        if answers is None or len(response.body) > LARGEST_MEANING:
+            return response.outcome
+        reply = Reply(response.url, response.status, response.headers, response.body)
+        return answers.read(reply.seen, self._clock.wall()) or response.outcome
+
+    def _is_read(self, item: QueuedUrl, response: HttpResponse) -> bool:
+        """Whether a function is given the response."""
+        if response.outcome.ok:
+            return response.status != 304
+        if self._functions is None:
+            return False
+        named = self._functions.job.functions[item.function].status
+        return response.status in named and response.outcome.status == response.status
+
+    def sitemaps(self, host: str) -> list[FoundUrl]:
+        """What a robots.txt of the host names that was read since this was last asked."""
+        if self._robots is None or not self._max_depth or self._functions is not None:
+            return []
+        named = [url for url in self._robots.sitemaps(host) if self._scope.has_host(url.split("/", 3)[2])]
+        return [FoundUrl(url, url.split("/", 3)[2], depth=1, function=SITEMAP, data=b"\1") for url in named]
 
     async def _meet(self, host: str) -> None:
         """Take up what is stored of a host, before its first request."""
@@ -91,14 +152,14 @@ class CrawlHandler:
 
     async def _restore(self, host: str) -> None:
         robots, cookies = await self._ledger.documents(host)
-        if robots:
+        if robots and self._robots is not None:
             self._robots.restore(robots)
         if cookies:
             self._client.cookies.restore(cookies, self._clock.wall())
 
-    async def _may_request(self, url: str, permit: Permit) -> Handled | None:
+    async def _may_request(self, robots: RobotsRules, url: str, permit: Permit) -> Handled | None:
         """None if robots.txt allows it, else what becomes of the item."""
-        rules = self._robots.now(url) or await self._robots.fetch(url, permit)
+        rules = robots.now(url) or await robots.fetch(url, permit)
         if isinstance(rules, Outcome):
             return Handled(rules, Result(detail=rules.detail), of_host=True)
         decision = rules.decide(url)
@@ -108,42 +169,85 @@ class CrawlHandler:
         return Handled(refused, Result(end="refused", detail=decision.why))
 
     def _head(self, item: QueuedUrl, response: HttpResponse) -> Head:
+        at = self._clock.wall()
         return Head(
             id=item.id, url=item.url, status=response.status, headers=response.headers, depth=item.depth,
-            function=item.function, data=item.data, run=self._ledger.run, at=self._clock.wall(),
-            seconds=response.latency, hosts=self.more_hosts,
+            function=item.function, data=item.data, run=self._ledger.run, at=at, seconds=response.latency,
+            stored=f'"{when(at)}"'.encode(), hosts=self.more_hosts, priority=item.priority,
         )  # fmt: skip
 
-    def _moved(self, item: QueuedUrl, response: HttpResponse, result: Result) -> Handled:
+    def _moved(self, item: QueuedUrl, stored: Stored, response: HttpResponse, result: Result) -> Handled:
         """A redirect: its target is an address of its own, if it belongs to the crawl."""
         target = response.location or ""
         host = target.split("/", 3)[2]
-        if item.depth == 0 and not self._scope.has_host(host):
-            self._scope.hosts.add(host)
-            self.more_hosts += (host,)
-        if self._scope.wants(target):
-            result.found = [FoundUrl(target, host, depth=item.depth, function=item.function, data=item.data)]
-        row = row_of(self._head(item, response), "OK", moved_to=target)
-        result.end, result.lines, result.counts = "moved", (msgspec.json.encode(row),), False
-        return Handled(response.outcome, result, size=len(result.lines[0]))
+        result.end, result.counts, result.detail = "moved", False, target
+        if self._functions is None:
+            if item.depth == 0 and not self._scope.has_host(host):
+                self._scope.hosts.add(host)
+                self.more_hosts += (host,)
+            row = row_of(self._head(item, response), "OK", moved_to=target)
+            result.lines = (msgspec.json.encode(row),)
+            if self._scope.wants(target):
+                result.found = [FoundUrl(target, host, depth=item.depth, function=item.function, data=item.data)]
+            return Handled(response.outcome, result, size=len(result.lines[0]))
+        moves = stored.moves + 1
+        if moves > MOST_MOVES:
+            loop = Outcome(Code.REDIRECT_LOOP, response.status, f"{moves} redirects, and no end in sight")
+            return Handled(loop, Result(requests=result.requests, detail=loop.detail))
+        keeps = response.status in (307, 308) or stored.method in ("GET", "HEAD")
+        if keeps and stored.body is not None and host != item.host:
+            said = "it redirects a request with a body to another host, which must not see it"
+            return Handled(Outcome(Code.REFUSED, response.status, said), Result(end="failed", detail=said))
+        changed = {} if keeps else {"method": "GET", "body": None}
+        headers = stored.headers if host == item.host else ()
+        after = msgspec.structs.replace(stored, headers=headers, moves=moves, **changed)
+        # What a job has given a key of its own is read wherever it leads.
+        own = f"{item.key.hex()} {moves}" if stored.keyed or stored.only else None
+        key = request_key(target, after.method, after.body, own)
+        result.found = [
+            FoundUrl(
+                target, host, b"" if key == url_key(target) else key, item.depth, priority=item.priority,
+                function=item.function, data=after.pack() or b"",
+            )
+        ]  # fmt: skip
+        return Handled(response.outcome, result)
 
-    async def _read(self, item: QueuedUrl, head: Head, response: HttpResponse, result: Result) -> Handled:
-        try:
-            read = await self._readers.run(item.host, msgspec.msgpack.encode(head), response.body)
-        except ReaderError as error:
-            if error.reason == "start":
-                raise
-            failed = Outcome(Code.PARSE_ERROR, response.status, f"{error.reason}: {error.detail}"[-500:])
-            result.detail = failed.detail
-            return Handled(failed, result)
-        answer = _decode(read)
-        result.end, result.lines, result.detail = answer.end, answer.lines, answer.detail
-        result.text, result.passed, result.counts = answer.text, answer.passed, item.function != SITEMAP
-        self._follow(item, answer, result)
-        etag, modified = response.header("etag") or "", response.header("last-modified") or ""
-        if etag or modified:
-            result.memory = PageMemory(item.key, etag[:500], modified[:100], seen=head.at)
-        return Handled(response.outcome, result, size=sum(map(len, answer.lines)) + 100 * len(result.found))
+    async def _read(self, item: QueuedUrl, response: HttpResponse, result: Result, *, repeatable: bool) -> Handled:
+        head = self._head(item, response)
+        functions = self._functions
+        if functions is not None and functions.job.functions[item.function].is_async:
+            answer = await functions.read_async(head, response.body)
+        else:
+            try:
+                read = await self._readers.run(item.host, msgspec.msgpack.encode(head), response.body)
+            except ReaderError as error:
+                if error.reason == "start":
+                    raise FolderError(f"no reader process starts: {error.detail}", code=Exit.LATER) from None
+                result.detail = f"{error.reason}: {error.detail}"[:1000]
+                return Handled(Outcome(Code.PARSE_ERROR, response.status, result.detail), result, repeatable=repeatable)
+            answer = _decode(read)
+        outcome = self._judged(item.host, answer, response)
+        result.end, result.lines, result.detail, result.text = answer.end, answer.lines, answer.detail, answer.text
+        result.counts = item.function != SITEMAP or functions is not None
+        self.passed += answer.passed
+        self.deep += answer.deep
+        if outcome.ok:
+            self._follow(item, answer, result)
+            etag, modified = response.header("etag") or "", response.header("last-modified") or ""
+            if (etag or modified) and functions is None:
+                result.memory = PageMemory(item.key, etag[:500], modified[:100], seen=head.at)
+        size = sum(map(len, answer.lines)) + 100 * len(result.found)
+        return Handled(outcome, result, size=size, repeatable=repeatable)
+
+    def _judged(self, host: str, answer: ReadAnswer, response: HttpResponse) -> Outcome:
+        """What the response means by what its function said of it."""
+        if answer.code == Code.OK:
+            # A page function may ask for pages that are no success.
+            return response.outcome if response.outcome.ok else Outcome(Code.OK, response.status)
+        outcome = Outcome(code_named(answer.code), response.status, answer.detail, answer.wait)
+        if outcome.code is Code.RATE_LIMITED:
+            self._client.limiter.feedback(host, status=429, retry_after=answer.wait)
+        return outcome
 
     def _follow(self, item: QueuedUrl, answer: ReadAnswer, result: Result) -> None:
         """What a response leads to, as far as the depth allows."""
@@ -151,20 +255,23 @@ class CrawlHandler:
         if depth > self._max_depth and answer.links:
             self.deep += len(answer.links)
         else:
-            mark = mark_of(item.url)
+            mark = mark_of(item.url) if answer.links else b""
             result.found += [FoundUrl(url, url.split("/", 3)[2], depth=depth, data=mark) for url in answer.links]
         for each in answer.requests:
-            result.found.append(self._found(each, item))
-
-    def _found(self, each: FoundRequest, item: QueuedUrl) -> FoundUrl:
-        # What a sitemap lists is one link from the beginning, however it was found.
-        depth = 1 if item.function == SITEMAP else item.depth + 1
-        return FoundUrl(
-            each.url, each.url.split("/", 3)[2], each.key, depth, priority=each.priority, function=each.function,
-            data=each.data,
-        )  # fmt: skip
+            # What a sitemap lists is one link from the beginning, however it was found.
+            deep = 1 if item.function == SITEMAP else item.depth if each.no_deeper else depth
+            result.found.append(found_url(each, deep))
 
 
+def found_url(found: FoundRequest, depth: int) -> FoundUrl:
+    """What goes into the ledger."""
+    host = found.url.split("/", 3)[2]
+    return FoundUrl(
+        found.url, host, found.key, depth, priority=found.priority, function=found.function, data=found.data
+    )
+
+
+_PLAIN = Stored()
 _decode = msgspec.msgpack.Decoder(ReadAnswer).decode
 
 

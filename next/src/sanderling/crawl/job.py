@@ -15,7 +15,7 @@ from sanderling.crawl.paging import Paging
 from sanderling.crawl.pattern import UrlPattern
 from sanderling.crawl.request import Request
 from sanderling.ids import HostError, normalise_host
-from sanderling.options import nearest
+from sanderling.options import OptionError, nearest
 from sanderling.outcome import Code, Outcome
 
 Start = str | Request | Iterable[str | Request] | Callable[..., Any]
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-class JobError(ValueError):
+class JobError(OptionError):
     """A job is not as it should be. The message says what was found and what was expected."""
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from sanderling.fetch.options import RequestOptions
 from sanderling.forms import Form, Url
 from sanderling.observe.options import ObserveOptions
-from sanderling.options import REQUIRED, option
+from sanderling.options import REQUIRED, OptionError, option
 
 AUTO = -1
 
@@ -61,3 +61,17 @@ class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
     text: Literal["fast", "best", "none"] = option(
         "fast", "How the main text is found: best takes trafilatura and ten times as long.", plan=True
     )
+
+
+class JobOptions(CrawlOptions, table="jobs", title="Which job"):
+    """What `run` takes."""
+
+    file: Path = option(REQUIRED, "The file of the job.", argument="FILE")
+    out: Path = option(Path(), "The folder for what is collected; a job that was stopped goes on there.")
+    set: dict[str, str] = option({}, "An argument of the job.")
+    try_: int | None = option(None, "Request so many, print their records, and keep nothing.", low=1, high=10_000)
+
+    def __init__(self, **values: object) -> None:
+        super().__init__(**values)
+        if self.out == Path() and self.try_ is None:
+            raise OptionError("--out is missing; expected a path, or --try 10 to keep nothing")

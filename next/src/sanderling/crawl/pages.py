@@ -124,7 +124,9 @@ class PageReader:
 
     def _led_to(self, urls: list[str], answer: ReadAnswer) -> ReadAnswer:
         wanted = [url for url in urls if self._scope.wants(url)]
-        maps = [url for url in wanted if url.endswith((".xml", ".txt", ".gz")) and is_sitemap(url)]
+        has_host = self._scope.has_host
+        named = (url for url in urls if url.endswith((".xml", ".txt", ".gz")) and is_sitemap(url))
+        maps = {url for url in named if has_host(url.split("/", 3)[2])}
         if maps:
             wanted = [url for url in wanted if url not in maps]
             answer.requests = tuple(FoundRequest(url, SITEMAP, data=b"\1") for url in maps)
@@ -139,7 +141,7 @@ class PageReader:
         # A sitemap costs no depth: what it lists is one link from the beginning.
         found = [FoundRequest(url, no_deeper=True) for url in wanted]
         if level < DEEPEST_SITEMAP:
-            inner = [url for url in facts.sitemaps if self._scope.wants(url)]
+            inner = [url for url in facts.sitemaps if self._scope.has_host(url.split("/", 3)[2])]
             found += [FoundRequest(url, SITEMAP, data=bytes([level + 1]), no_deeper=True) for url in inner]
         answer.requests, answer.passed = tuple(found), len(facts.pages) - len(wanted)
         return answer

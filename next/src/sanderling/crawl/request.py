@@ -104,6 +104,9 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     paging: Paging | bool = False  # True: that of the job
     chain: Chain = Chain()
     only: tuple[int, ...] = ()  # the records that are wanted, by their number on the page
+    keyed: bool = False  # the job has said by what it is known
+    moves: int = 0  # redirects that led here
+    flaw: str = ""  # why those records were not kept the last time
 
     @classmethod
     def unpack(cls, data: bytes | None) -> "Stored":

@@ -33,6 +33,7 @@ class RobotsRules:
         self._known: dict[str, Known] = {}
         self._fetching: dict[str, asyncio.Future[HttpResponse | None]] = {}
         self._changed: set[str] = set()  # hosts
+        self._sitemaps: dict[str, tuple[str, ...]] = {}  # by host, until they are stored
         self.requests = 0
 
     def restore(self, saved: bytes) -> None:
@@ -47,6 +48,10 @@ class RobotsRules:
         self._changed.discard(host)
         origins = (f"{scheme}://{host}" for scheme in ("https", "http"))
         return msgspec.msgpack.encode([self._known[each] for each in origins if each in self._known])
+
+    def sitemaps(self, host: str) -> tuple[str, ...]:
+        """The sitemaps that a host's rules name, if they were read since this was last asked."""
+        return self._sitemaps.pop(host, ())
 
     def now(self, url: str) -> Robots | None:
         """The rules for an address, if they are known without a request."""
@@ -87,7 +92,9 @@ class RobotsRules:
                 return response
             rules = old.rules  # better than nothing, for a while
         self._keep(Known(origin, wall + (AGAIN if is_heard and outcome.ok else SOON), rules))
-        self._changed.add(origin.split("/", 3)[2])
+        host = origin.split("/", 3)[2]
+        self._changed.add(host)
+        self._sitemaps[host] = self._sitemaps.get(host, ()) + rules.sitemaps
         return None
 
     def _keep(self, known: Known) -> None:

@@ -47,15 +47,16 @@ class Parts:
     engine: Engine
     progress: Progress
     clock: Clock
-    begin: Callable[[], Sequence[FoundUrl]]  # where it begins
+    begin: Callable[[bool], Sequence[FoundUrl]]  # where it begins; what is new of that, if the run has begun
     bounds: dict[str, int | None]  # options that bound it, by name
 
 
 class CrawlRun:
     """A crawl at work, as the shell sees it."""
 
-    def __init__(self, parts: Parts, counts: Counts) -> None:
+    def __init__(self, parts: Parts, counts: Counts, begun: int) -> None:
         self.parts = parts
+        self.begun = begun  # the run whose first addresses are all stored
         self.standing = CrawlStanding(counts)
         self.stopped = False
         self.draining = False
@@ -65,13 +66,12 @@ class CrawlRun:
         parts = self.parts
         looking = asyncio.create_task(self._look())
         try:
-            found = list(parts.begin())
-            await self._begin(found)
+            await self._begin(parts.begin(self.begun == parts.ledger.run))
             if parts.ledger.finished and not self.stopped:
                 # A finished crawl is crawled anew: what has not changed says so.
                 await parts.ledger.new_run()
                 parts.progress.fetched = parts.progress.records = 0
-                await self._begin(found)
+                await self._begin(parts.begin(False))  # noqa: FBT003 - whether this run has begun
             await parts.engine.run()
         finally:
             looking.cancel()
@@ -85,8 +85,11 @@ class CrawlRun:
 
     async def _begin(self, found: Sequence[FoundUrl]) -> None:
         """Store where it begins; what is known already stays as it is."""
+        ledger = self.parts.ledger
         for at in range(0, len(found), CHUNK):
-            self.parts.engine.wake(await self.parts.ledger.commit(Batch(found=found[at : at + CHUNK])))
+            self.parts.engine.wake(await ledger.commit(Batch(found=found[at : at + CHUNK])))
+        if found:
+            await ledger.save(state=self.parts.sink.state(begun=ledger.run))
 
     async def _look(self) -> None:
         while True:

@@ -47,13 +47,14 @@ class CrawlState(msgspec.Struct, omit_defaults=True):
 
     hosts: tuple[str, ...] = ()  # that came to belong to it
     repeats: bytes = b""
+    begun: int = 0  # the run whose first addresses are all known
 
 
 class CrawlSink:
     """Stores batches of what the engine has done."""
 
     def __init__(
-        self, ledger: Ledger, rows: RowWriter, handler: CrawlHandler, client: Client, robots: RobotsRules,
+        self, ledger: Ledger, rows: RowWriter, handler: CrawlHandler, client: Client, robots: RobotsRules | None,
         repeats: Repeats, progress: Progress, shares: HostShares, clock: Clock,
     ) -> None:  # fmt: skip
         self._ledger = ledger
@@ -67,6 +68,7 @@ class CrawlSink:
         self._clock = clock
         self._pace_at: dict[str, float] = {}
         self._good: set[str] = set()
+        self._begun = 0
         self._hosts_stored: tuple[str, ...] = handler.more_hosts
         self._prepared: tuple[Sequence[Done], Batch] | None = None
         self.bad_starts = 0  # first addresses that were not fetched
@@ -88,6 +90,7 @@ class CrawlSink:
         found: list[FoundUrl] = []
         memory: list[PageMemory] = []
         hosts: dict[str, Outcome] = {}
+        requests = 0
         for done in batch:
             item: QueuedUrl = done.item
             outcome = done.handled.outcome
@@ -104,7 +107,7 @@ class CrawlSink:
                 self._rows.append(item.key, result.lines, self._ledger.run)
                 found += self._in_order(item, result)
                 memory += [result.memory] if result.memory is not None else []
-                self._progress.fetched += result.counts
+                self._progress.fetched += result.counts and not self._progress.of_requests
                 self._progress.records += len(result.lines)
             else:
                 end = result.end or ("refused" if outcome.code is Code.REFUSED else "failed")
@@ -112,9 +115,16 @@ class CrawlSink:
                 detail = (result.detail or outcome.detail)[:2000]
                 ended.append(EndedUrl(item, end, outcome.code, outcome.status, detail, requests))
                 self.bad_starts += not item.depth
+            requests += result.requests
+        for host in hosts:
+            found += self._handler.sitemaps(host)
+        tally = {}
+        if self._progress.of_requests:
+            self._progress.fetched += requests
+            tally = {("requests", ""): requests}
         files = await asyncio.to_thread(self._rows.write) if stored else ()
         notes = self._notes(hosts, [done for done in batch if done.handled.outcome.ok], parked)
-        return Batch(stored, ended, again, found, notes, memory, files, state=self._state())
+        return Batch(stored, ended, again, found, notes, memory, files, tally, self._state())
 
     def _in_order(self, item: QueuedUrl, result: Result) -> list[FoundUrl]:
         """What a page leads to, those links first that are likely to give new texts."""
@@ -125,8 +135,13 @@ class CrawlSink:
     def _state(self) -> bytes | None:
         if not (self._repeats.changed or self._handler.more_hosts != self._hosts_stored):
             return None
+        return self.state()
+
+    def state(self, begun: int = 0) -> bytes:
+        """What the next run has to know; `begun` is the run whose first addresses are all stored by now."""
+        self._begun = begun or self._begun
         self._hosts_stored = self._handler.more_hosts
-        return msgspec.msgpack.encode(CrawlState(self._hosts_stored, self._repeats.saved()))
+        return msgspec.msgpack.encode(CrawlState(self._hosts_stored, self._repeats.saved(), self._begun))
 
     def _notes(self, hosts: dict[str, Outcome], good: list[Done], parked: Sequence[Parked]) -> list[HostNote]:
         """What was learned about hosts, as far as it has changed."""
@@ -134,7 +149,7 @@ class CrawlSink:
         fields: dict[str, dict[str, object]] = {}
         for host, outcome in hosts.items():
             own = fields.setdefault(host, {})
-            if (robots := self._robots.saved(host)) is not None:
+            if self._robots is not None and (robots := self._robots.saved(host)) is not None:
                 own["robots"] = robots
             if outcome.retry_after or now - self._pace_at.get(host, now - PACE_EVERY) >= PACE_EVERY:
                 self._pace_at[host] = now

@@ -22,6 +22,7 @@ class Progress:
     records: int = 0
     most: int | None = None  # of pages or requests
     most_records: int | None = None
+    of_requests: bool = False  # whether requests are counted, and not pages
 
     def enough(self, pending: int) -> bool:
         """Whether a budget is spent, if all that is pending counts."""

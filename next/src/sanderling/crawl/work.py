@@ -10,6 +10,8 @@ import msgspec
 from sanderling.crawl.meaning import Headers
 from sanderling.crawl.scope import ScopeRules
 
+LARGEST_MEANING = 1 << 20  # bytes of a document that is judged on the event loop; larger ones are here
+
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
     """All that is known of a response but its body."""
@@ -24,6 +26,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     run: int
     at: float  # when it came, in seconds since 1970
     seconds: float  # until it began
+    stored: bytes = b'""'  # that time as JSON
     hosts: tuple[str, ...] = ()  # that came to belong to the crawl
     first: str = ""  # the URL that was to be requested, where it is not the last
     priority: int = 0
@@ -38,6 +41,7 @@ class FoundRequest(msgspec.Struct, frozen=True, array_like=True):
     data: bytes = b""
     priority: int = 0
     no_deeper: bool = False  # the next page of a list: it is no deeper than this one
+    is_deep: bool = False  # deeper than the job allows, so that it is only counted
 
 
 class ReadAnswer(msgspec.Struct, array_like=True):
@@ -47,12 +51,12 @@ class ReadAnswer(msgspec.Struct, array_like=True):
     links: tuple[str, ...] = ()  # normal addresses that belong to the crawl
     requests: tuple[FoundRequest, ...] = ()
     passed: int = 0  # links that do not belong to it
+    deep: int = 0  # that lead too deep
     text: bytes = b""  # digest of the whole text, by which repeats are known
     end: str = "fetched"
     code: str = "OK"
     detail: str = ""
     wait: float | None = None  # where the response says when to come again
-    lost: tuple[int, ...] = ()  # records that could not be kept, by their number
 
 
 class PagesWork(msgspec.Struct, frozen=True, tag="pages"):
@@ -64,14 +68,32 @@ class PagesWork(msgspec.Struct, frozen=True, tag="pages"):
     follows: bool = True  # whether links are followed at all
 
 
+class JobWork(msgspec.Struct, frozen=True, tag="job"):
+    """Which job reads, and how it was called."""
+
+    source: bytes  # the text of its file, as the crawl has read it
+    file: str
+    scope: ScopeRules
+    arguments: dict[str, str | int | float | bool] = {}
+
+
 _head = msgspec.msgpack.Decoder(Head)
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def open_work(argument: bytes) -> Callable[[bytes, bytes], bytes]:
     """The work of a reader of this crawl."""
-    work = msgspec.msgpack.decode(argument, type=PagesWork)
-    from sanderling.crawl.pages import PageReader  # noqa: PLC0415 - a reader imports what its crawl needs
+    work: PagesWork | JobWork = msgspec.msgpack.decode(argument, type=PagesWork | JobWork)
+    if isinstance(work, PagesWork):
+        from sanderling.crawl.pages import PageReader  # noqa: PLC0415 - a reader imports what its crawl needs
 
-    read = PageReader(work).read
+        read = PageReader(work).read
+    else:
+        import atexit  # noqa: PLC0415
+
+        from sanderling.crawl.functions import Functions, end_of  # noqa: PLC0415
+
+        functions = Functions.open(work)
+        read = functions.read
+        atexit.register(end_of(functions))
     return lambda head, body: _encode(read(_head.decode(head), body))

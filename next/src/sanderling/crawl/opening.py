@@ -1,0 +1,324 @@
+"""Opens a crawl: what it is made of, from what people set, what its folder says, and the job that they wrote."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sanderling.clock import Clock
+from sanderling.crawl.functions import Functions, load_job, starts_of
+from sanderling.crawl.handler import CrawlHandler, found_url
+from sanderling.crawl.job import Job, JobError
+from sanderling.crawl.options import AUTO, CrawlOptions, JobOptions, PagesOptions
+from sanderling.crawl.pages import SITEMAP
+from sanderling.crawl.repeats import Repeats
+from sanderling.crawl.request import Request, Stored
+from sanderling.crawl.robots import RobotsRules
+from sanderling.crawl.run import CrawlRun, Parts
+from sanderling.crawl.scope import CrawlScope, LeaveOut, ScopeRules, read_leave_out, read_seeds
+from sanderling.crawl.session import JobSession
+from sanderling.crawl.sink import CrawlSink, CrawlState
+from sanderling.crawl.source import CUT, CrawlSource, HostShares, Progress, Settled
+from sanderling.crawl.work import JobWork, PagesWork
+from sanderling.engine.loop import Engine
+from sanderling.engine.rules import BlameRules, EngineRules
+from sanderling.fetch.client import Client
+from sanderling.fetch.options import limiter_for
+from sanderling.files import FolderError, FolderLock, make_folder, read_small, write_file
+from sanderling.ids import UrlError, host_of
+from sanderling.options import OptionError
+from sanderling.outcome import Code, Outcome
+from sanderling.readers.automatic import automatic_count
+from sanderling.readers.pool import Readers
+from sanderling.records.rows import RowWriter
+from sanderling.stores import Batch, EndedUrl, FoundUrl, Ledger, QueuedUrl, RetryUrl, open_ledger
+from sanderling.systems import check_edition
+
+LEDGER = "crawl.db"
+ROWS = {"pages": "pages", "jobs": "records"}  # by system, how its files of rows are called
+# Options that bound a crawl. A larger one goes on with what the smaller one cut off.
+BOUNDS = ("max-same-text", "max-per-host", "max-per-domain")
+GONE = "gone"  # the code of requests whose function the job has no more
+UNBOUNDED = 1 << 60
+_OF_REQUESTS = frozenset({"rps", "policy", "contact", "private", "timeout", "patience"})
+_EACH_TIME = frozenset({"out", "urls", "seeds", "readers", "file", "try_"})
+
+
+class CrawlNotes(msgspec.Struct):
+    """What stands beside the ledger in `pages.json` or `job.json`: how the crawl was begun, for people and for us."""
+
+    options: dict[str, Any]  # that were given, those of all runs so far
+    plan: dict[str, Any]
+    starts: tuple[str, ...] = ()
+    excluded: str = ""  # a digest of what is left out
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlPlan:
+    """What is to be crawled."""
+
+    system: str
+    options: CrawlOptions
+    notes: CrawlNotes
+    before: CrawlNotes | None
+    scope: CrawlScope
+    leave_out: LeaveOut
+    begin: Callable[[bool], Sequence[FoundUrl]]
+    max_depth: int
+    most: int | None  # pages, or requests of a job
+    most_records: int | None = None
+    functions: Functions | None = None
+    work: PagesWork | JobWork | None = None
+    max_same_text: int = 0
+
+
+def notes_path(folder: Path, system: str) -> Path:
+    """Where the notes of a crawl are."""
+    return folder / ("pages.json" if system == "pages" else "job.json")
+
+
+def read_notes(path: Path) -> CrawlNotes:
+    """What an earlier run has noted. Raises FolderError."""
+    try:
+        return msgspec.json.decode(read_small(path, 1 << 30), type=CrawlNotes)
+    except msgspec.DecodeError as error:
+        raise FolderError(f"{path} is damaged: {error}", "restore it from a copy, or choose another folder") from None
+
+
+@asynccontextmanager
+async def open_run(options: CrawlOptions, clock: Clock, job: Job | None = None) -> AsyncIterator[CrawlRun]:
+    """Open the crawl in the folder, or begin it. A `job` that is at hand is not read from its file."""
+    if isinstance(options, JobOptions):
+        system, source = "jobs", read_small(options.file, 16 << 20)
+        job = job or load_job(source, options.file)
+    else:
+        system, source = "pages", b""
+    make_folder(options.out)
+    check_edition(options.out)
+    with FolderLock(options.out):
+        other = notes_path(options.out, "pages" if system == "jobs" else "jobs")
+        if other.exists():
+            raise FolderError(f"{options.out} is the folder of another kind of crawl", "choose another folder")
+        path = notes_path(options.out, system)
+        before = read_notes(path) if path.exists() else None
+        given = {**(before.options if before is not None else {}), **options.given}
+        if isinstance(options, PagesOptions):
+            wanted = _pages(PagesOptions(**given), before)
+        elif isinstance(options, JobOptions) and job is not None:
+            given = given if given.get("rps") or job.rps is None else {**given, "rps": job.rps}
+            wanted = _job(JobOptions(**given), before, job, source)
+        else:
+            raise TypeError(type(options).__name__)
+        async with AsyncExitStack() as stack:
+            yield await _open(stack, wanted, clock)
+
+
+def _noted(options: CrawlOptions) -> dict[str, Any]:
+    """Options that hold for later runs too; what concerns the folder, the screen or secrets is said each time."""
+    kept = {}
+    for name, value in options.given.items():
+        each = options.fields[name]
+        own = each.table in ("pages", "jobs", "crawl") or name in _OF_REQUESTS
+        if own and not each.is_table and name not in _EACH_TIME:
+            kept[name] = msgspec.to_builtins(value, enc_hook=str)
+    return kept
+
+
+def _excluded(leave_out: Path | None, *more: str) -> str:
+    content = read_small(leave_out, 64 << 20) if leave_out is not None else b""
+    return blake2b(content + "\n".join(more).encode(), digest_size=8).hexdigest()
+
+
+def _pages(options: PagesOptions, before: CrawlNotes | None) -> CrawlPlan:
+    starts = tuple(dict.fromkeys([*(before.starts if before else ()), *options.urls, *read_seeds(options.seeds)]))
+    if not starts:
+        raise OptionError("URL is missing; expected where to begin, as in https://example.org/")
+    hosts = [url.split("/", 3)[2] for url in starts]
+    try:
+        rules = ScopeRules.of([*hosts, *options.allow], options.only, options.skip)
+        scope = CrawlScope(rules)
+    except ValueError as error:
+        raise OptionError(f"--only or --skip: {error}") from None
+    notes = CrawlNotes(_noted(options), options.plan(), starts, _excluded(options.leave_out))
+    return CrawlPlan(
+        "pages", options, notes, before, scope, read_leave_out(options.leave_out),
+        lambda _: [FoundUrl(url, url.split("/", 3)[2]) for url in starts],
+        options.depth, options.max_pages, max_same_text=options.max_same_text,
+        work=PagesWork(rules, options.text, options.keep_noindex, follows=options.depth > 0),
+    )  # fmt: skip
+
+
+def _job(options: JobOptions, before: CrawlNotes | None, job: Job, source: bytes) -> CrawlPlan:
+    job.check()
+    arguments = job.arguments_with(options.set)
+    hosts = _hosts_of(job)
+    try:
+        rules = ScopeRules.of(hosts, [each.text for each in job.only], [each.text for each in job.skip])
+    except ValueError as error:
+        raise JobError(f"{job.name}: {error}") from None
+    functions = Functions(job, rules, arguments, str(options.file))
+    seeds = read_seeds(options.seeds)
+    plan = {"job": job.name, "arguments": arguments}
+    notes = CrawlNotes(_noted(options), plan, (), _excluded(options.leave_out, *hosts))
+    # What it begins with is wrong or right before anything is requested; it is asked once for each run.
+    first = [] if before is not None else [found_url(each, 0) for each in starts_of(functions, seeds)]
+
+    def begin(begun: bool) -> Sequence[FoundUrl]:  # noqa: FBT001 - as its caller says it
+        if begun:
+            return [found_url(each, 0) for each in starts_of(functions, seeds, only_more=True)] if seeds else ()
+        return first or [found_url(each, 0) for each in starts_of(functions, seeds)]
+
+    return CrawlPlan(
+        "jobs", options, notes, before, CrawlScope(rules), read_leave_out(options.leave_out),
+        begin,
+        UNBOUNDED, _least(job.max_requests, options.try_), job.max_records, functions,
+        JobWork(source, str(options.file), rules, arguments),
+    )  # fmt: skip
+
+
+def _least(*bounds: int | None) -> int | None:
+    return min((each for each in bounds if each is not None), default=None)
+
+
+def _hosts_of(job: Job) -> list[str]:
+    """The hosts that a job may request: its own, or those of what it starts with. Raises JobError."""
+    if job.hosts:
+        return list(job.hosts)
+    if callable(job.first):
+        raise JobError(f"{job.name} has a function as start, and no hosts; expected hosts=(…) that may be requested")
+    every = [job.first] if isinstance(job.first, str | Request) else list(job.first)
+    job.first = every
+    try:
+        hosts = [host_of(each.url if isinstance(each, Request) else each) for each in every]
+    except (UrlError, TypeError, AttributeError) as error:
+        raise JobError(f"start of {job.name}: {error}") from None
+    if not hosts:
+        raise JobError(f"start of {job.name} is empty; expected an address to begin with")
+    return list(dict.fromkeys(hosts))
+
+
+async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> CrawlRun:
+    options, functions = wanted.options, wanted.functions
+    folder, job = options.out, functions.job if functions is not None else None
+    ledger = await stack.enter_async_context(open_ledger(folder / LEDGER, plan=wanted.notes.plan, clock=clock))
+    if wanted.notes != wanted.before:
+        write_file(notes_path(folder, wanted.system), msgspec.json.format(msgspec.json.encode(wanted.notes)) + b"\n")
+    state = msgspec.msgpack.decode(ledger.state, type=CrawlState) if ledger.state else CrawlState()
+    wanted.scope.hosts.update(state.hosts)
+    await _take_up(ledger, wanted)
+    counts = await ledger.counts()
+    files = await ledger.row_files()
+    rows = RowWriter(folder, ROWS[wanted.system], files, ledger.process)
+    stack.callback(rows.close)
+    limiter = limiter_for(options, clock=clock)
+    client = await stack.enter_async_context(Client(options, limiter, clock=clock))
+    count = automatic_count() if options.readers == AUTO else options.readers
+    argument = msgspec.msgpack.encode(wanted.work)
+    readers = await stack.enter_async_context(
+        Readers("sanderling.crawl.work:open_work", argument, count=count, clock=clock)
+    )
+    robots = RobotsRules(client, clock) if job is None or job.robots else None
+    session = None
+    if job is not None and job.auth is not None:
+        session = JobSession(job.auth, wanted.scope.has_host, client, clock)
+    if job is not None and any(each.is_async for each in job.functions.values()) and count:
+        for opener in job.openers:
+            opener()
+        for closer in job.closers:
+            stack.callback(closer)
+    counted = ("requests",) if job is not None else ("fetched", "unchanged")
+    progress = Progress(
+        fetched=sum(number for (end, _), number in counts.ends.items() if end in counted),
+        records=sum(each.rows for each in files if each.file.endswith(".jsonl")),
+        most=wanted.most,
+        most_records=wanted.most_records,
+        of_requests=job is not None,
+    )
+    repeats = Repeats(wanted.max_same_text, state.repeats)
+    shares = HostShares(options.max_per_host, options.max_per_domain)
+
+    def settle(item: QueuedUrl) -> Settled | None:
+        """What is not to be requested, and why."""
+        if wanted.leave_out.names(item.url):
+            return EndedUrl(item, "left_out", Code.SKIPPED, detail="--leave-out names it", requests=0)
+        if functions is not None:
+            if (settled := _settle_of_job(item, functions, wanted.scope)) is not None:
+                return settled
+        elif item.function == SITEMAP or not item.depth:
+            return None
+        option = "max-same-text" if repeats.is_over(item.url) else shares.take(item.host)
+        return RetryUrl(item, inf, item.failures, option) if option else None
+
+    handler = CrawlHandler(
+        ledger, client, readers, robots, wanted.scope, clock,
+        max_depth=wanted.max_depth, functions=functions, session=session,
+    )  # fmt: skip
+    handler.more_hosts = state.hosts
+    sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock)
+    source = CrawlSource(ledger, limiter, settle, progress, shares)
+    rules = EngineRules(blame=BlameRules(patience=options.patience))
+    if options.policy == "aimd":
+        rules = EngineRules(blame=None, retry=_retries(limiter.plan_retry))
+    engine = Engine(source, handler, sink, limiter, clock, rules)
+    bounds = {name: vars(options).get(name.replace("-", "_")) for name in BOUNDS}
+    parts = Parts(
+        wanted.system, folder, ledger, limiter, readers, handler, sink, engine, progress, clock, wanted.begin, bounds
+    )
+    return CrawlRun(parts, counts, state.begun)
+
+
+def _settle_of_job(item: QueuedUrl, functions: Functions, scope: CrawlScope) -> Settled | None:
+    if item.function not in functions.job.functions:
+        return RetryUrl(item, inf, item.failures, GONE)
+    if not scope.has_host(item.host):
+        said = f"{item.host} is none of the job's hosts"
+        return EndedUrl(item, "left_out", Code.REFUSED, detail=said, requests=0)
+    if item.kind == "new" and item.data:
+        stored = Stored.unpack(item.data)
+        if stored.flaw:
+            return EndedUrl(item, "failed", Code.PARSE_ERROR, 200, stored.flaw, requests=0)
+    return None
+
+
+def _retries(plan: Callable[..., float | None]) -> Callable[[int, Outcome], float | None]:
+    """Retries as seed 003 has them: a Retry-After uses up no attempt."""
+
+    def retry(failures: int, outcome: Outcome) -> float | None:
+        if outcome.retry_after is not None:
+            return outcome.retry_after
+        error = None if outcome.status else outcome.code
+        return plan("", failures, status=outcome.status, error=error)
+
+    return retry
+
+
+async def _take_up(ledger: Ledger, wanted: CrawlPlan) -> None:
+    """Make due what waited for another bound, another job or another list."""
+    before, options = wanted.before, wanted.options
+    if before is None:
+        return
+    counts = await ledger.counts()
+    for name in (*BOUNDS, GONE):
+        field = name.replace("-", "_")
+        number = counts.ends.get((CUT, name), 0)
+        then = before.options.get(field, options.fields[field].default) if field in options.fields else None
+        if number and (name == GONE or vars(options)[field] != then):
+            await ledger.retry("waiting", code=name)
+            await ledger.commit(Batch(tally={(CUT, name): -number}))
+    if before.excluded != wanted.notes.excluded:
+        await ledger.retry("left_out")
+
+
+def check_file(job: Job) -> Path:
+    """The file that a job was made in, which readers run too. Raises JobError."""
+    made = next(iter(job.functions.values())).function if job.functions else None
+    file = inspect.getsourcefile(made) if made is not None else None
+    if file is None or not Path(file).is_file():
+        raise JobError(f"the functions of {job.name} are in no file; write them into one, or make them async")
+    return Path(file)

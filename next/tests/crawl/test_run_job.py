@@ -1,0 +1,76 @@
+"""Jobs as people write them, from their file to their records."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawl.sites import Site, crawl, job_options, lines, page, rows, served
+
+from sanderling.crawl.system import retry, verify
+from sanderling.files import Exit
+
+pytestmark = pytest.mark.real
+
+SHOP = """
+from sanderling import Job
+
+job = Job("shop", start="BASE/list/1")
+
+
+@job.page("/list/*")
+def listing(page):
+    yield from page.follow_all("a.item, a.next")
+
+
+@job.page("/item/{number}")
+def item(page, number):
+    if number == "3":
+        1 / 0
+    yield {"number": int(number), "name": page.css("h1").text}
+    if number == "4":
+        yield {"number": float("nan")}
+"""
+
+
+def shop() -> Site:
+    pages: dict[str, Any] = {
+        f"/list/{n}": "".join(
+            f'<a class=item href="/item/{i}?utm_source={i}">x</a>' for i in range(5 * n - 4, 5 * n + 1)
+        )
+        + f'<a class=next href="/list/{n + 1}">next</a>'
+        for n in (1, 2)
+    }
+    return Site(pages | {f"/item/{i}": f"<h1>Item {i}</h1>" for i in range(1, 11)} | {"/x": page("x")})
+
+
+def written(folder: Path, text: str, site: Site) -> Path:
+    file = folder / "shop.py"
+    file.write_text(text.replace("BASE", site.base))
+    return file
+
+
+async def test_a_shop_in_nine_lines(tmp_path: Path) -> None:
+    site, out = shop(), tmp_path / "out"
+    async with served(site):
+        code, _ = await crawl(job_options(out, written(tmp_path, SHOP, site)))
+        records, failed = lines(out / "records.jsonl"), rows(out, "failed.jsonl")
+
+        assert code == Exit.FAILED
+        assert sorted(each["number"] for each in records) == [1, 2, 4, 5, 6, 7, 8, 9, 10]
+        assert {url.removeprefix(site.base): row["outcome"] for url, row in failed.items()} == {
+            "/item/3": "PARSE_ERROR", "/item/4": "PARSE_ERROR", "/list/3": "CONTENT_NOT_FOUND",
+        }  # fmt: skip
+        assert failed[site.base + "/item/3"]["detail"] == "ZeroDivisionError: division by zero (shop.py:15)"
+        assert failed[site.base + "/item/4"]["detail"].startswith("record 2: it is no JSON")
+        assert not (await verify(out)).faults
+
+        # Mended, what failed is tried again and nothing else is.
+        before = len(site.requests)
+        mended = SHOP.replace("1 / 0", "pass").replace('float("nan")', "404")
+        file = written(tmp_path, mended, site)
+        await retry(out, "failed", None, "PARSE_ERROR")
+        await crawl(job_options(out, file))
+
+    assert sorted(site.requests[before:]) == ["/item/3", "/item/4"]
+    assert sorted(each["number"] for each in lines(out / "records.jsonl")) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 404]
+    assert not (await verify(out)).faults
