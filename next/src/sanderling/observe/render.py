@@ -23,6 +23,7 @@ def render(report: Report, width: int = 100, commands: Iterable[str] = ()) -> li
     if report.progress:
         lines.append(_progress(*report.progress))
     facts = [fact for fact in report.facts if not fact.more and fact.value not in (None, "", {})]
+    facts = [fact for fact in facts if fact.value != 0 or fact is facts[0]]
     labels = max((len(_label(fact)) for fact in facts), default=0)
     lines += [[(f"  {_label(fact):<{labels}}  ", "dim"), *_value(fact)] for fact in facts]
     lines += _hosts(report.hosts[:MOST_HOSTS], len(report.hosts))
