@@ -1,11 +1,11 @@
 """When may this host be requested? Ask for a permit, say how the request went, look at what was learned."""
 
 import logging
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from math import inf, isfinite
 from pathlib import Path
 from random import Random
+from typing import Self
 
 import msgspec
 
@@ -22,7 +22,7 @@ from sanderling.limit.rules import LONGEST_WAIT, LimitOptions, normalise_pattern
 from sanderling.limit.scope import KINDS, NOT_SENT, NOTHING_LEARNED, Scope
 from sanderling.limit.snapshot import Snapshot, most_active
 from sanderling.options import OptionError
-from sanderling.outcome import Outcome
+from sanderling.outcome import Code, Outcome
 
 _log = logging.getLogger(__name__)
 
@@ -250,17 +250,13 @@ class BaseLimiter:
             return (scope,)
         names = set(scopes)
         if self._shares_domains:
-            names.update(self._domain_scopes(scope.name))
+            domain = f"domain/{domain_of(scope.name)}"
+            names.update({domain} if domain in self._scope_names or "domain/*" in self._scope_names else ())
         ordered = sorted(names, key=lambda name: (KINDS.index(name.partition("/")[0]), name))
         path = (scope, *map(self._memory.find, ordered))
         for each in path:
             self._by_name.setdefault(each.name, each)  # making one may have evicted another
         return path
-
-    def _domain_scopes(self, host: str) -> Iterator[str]:
-        domain = f"domain/{domain_of(host)}"
-        if domain in self._scope_names or "domain/*" in self._scope_names:
-            yield domain
 
     def _grant(self, path: Sequence[Scope], now: float) -> Permit:
         probe = False
@@ -271,6 +267,20 @@ class BaseLimiter:
             self._by_name.move_to_end(scope.name)
         self._total += 1
         return Permit(self, tuple(parts), now, probe=probe)
+
+
+class AsyncAttempt(Attempt):
+    """One request by a task."""
+
+    __slots__ = ()
+    _limiter: "Limiter"
+
+    async def __aenter__(self) -> Self:
+        self.permit = await self._limiter.acquire(*self._names)
+        return self
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.end(error)
 
 
 class Limiter(BaseLimiter):
@@ -293,22 +303,9 @@ class Limiter(BaseLimiter):
         self._count_wait(path[0], self._now() - came)
         return permit
 
-    @asynccontextmanager
-    async def attempt(self, host: str, *scopes: str) -> AsyncIterator[Attempt]:
-        """Wait for a permit, and learn from what the body reports.
-
-        An OSError or TimeoutError that leaves the body counts as a failure of the host. Any other exception and a
-        cancellation teach nothing.
-        """
-        permit = await self.acquire(host, *scopes)
-        attempt = Attempt(self, permit)
-        try:
-            yield attempt
-        except OSError as error:  # TimeoutError is one
-            attempt.report(error=error)
-            raise
-        finally:
-            permit.release()
+    def attempt(self, host: str, *scopes: str) -> "AsyncAttempt":
+        """Wait for a permit on entry, and learn from what the body reports."""
+        return AsyncAttempt(self, (host, *scopes))
 
     async def stream(self, seconds: float, top: int = 10) -> AsyncIterator[Snapshot]:
         """A snapshot every so often, without end."""
@@ -323,14 +320,12 @@ class Limiter(BaseLimiter):
 
     def _put_back(self, permit: Permit) -> None:
         """A permit that nobody wants any more."""
-        permit.live = False
         self._total -= 1
-        now = self._now()
-        for scope, number, generation in permit.parts:
-            scope.put_back(now, permit.sent_at, generation, number)
-        for scope, _, _ in permit.parts:
-            self._changed(scope)
+        permit.report(_UNWANTED)
 
     def _changed(self, scope: Scope) -> None:
         if scope.queue:
             self._queues.serve(scope)
+
+
+_UNWANTED = Outcome(Code.REFUSED, sent=False)

@@ -75,11 +75,11 @@ class Memory:
             scope.restore(saved, now)
         return scope
 
-    def evict(self, seconds: float | None = None) -> int:
-        """Evict every host that nobody has used for so long, by default for its TTL; how many they were."""
+    def evict(self) -> int:
+        """Evict every host that nobody has used for its time to live; how many they were."""
         now, before = self._now(), len(self.scopes)
         for scope in list(self.scopes.values()):
-            if scope.is_idle(now, scope.options.domain_state_ttl if seconds is None else seconds):
+            if scope.is_idle(now, scope.options.domain_state_ttl):
                 self._evict(scope, now)
         return before - len(self.scopes)
 

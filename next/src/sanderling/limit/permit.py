@@ -57,13 +57,18 @@ class Permit:
 
 
 class Attempt:
-    """One request in progress, inside `attempt`."""
+    """One request: `async with limiter.attempt(host) as attempt`, in threads without `async`.
 
-    __slots__ = ("_limiter", "permit")
+    An OSError or TimeoutError that leaves the body counts as a failure of the host. Any other exception and a
+    cancellation teach nothing.
+    """
 
-    def __init__(self, limiter: "BaseLimiter", permit: Permit) -> None:
+    __slots__ = ("_limiter", "_names", "permit")
+    permit: Permit
+
+    def __init__(self, limiter: "BaseLimiter", names: tuple[str, ...]) -> None:
         self._limiter = limiter
-        self.permit = permit
+        self._names = names
 
     def report(
         self,
@@ -76,6 +81,12 @@ class Attempt:
     ) -> None:
         """Say how it went, once. Without a latency the time until now is taken."""
         self._limiter.report(self.permit, status, headers, latency, error, retry_after)
+
+    def end(self, error: BaseException | None) -> None:
+        """The body has ended."""
+        if isinstance(error, OSError):  # TimeoutError is one
+            self.report(error=error)
+        self.permit.release()
 
 
 def outcome_of(

@@ -1,16 +1,30 @@
 """The limiter for threads: permits are waited for by blocking."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
 from threading import Event, Lock
+from typing import Self
 
 from sanderling.limit.breaker import State
 from sanderling.limit.limiter import BaseLimiter
 from sanderling.limit.permit import Attempt, Permit
 from sanderling.limit.queue import CircuitOpen
 from sanderling.limit.scope import Scope
+
+
+class ThreadAttempt(Attempt):
+    """One request by a thread."""
+
+    __slots__ = ()
+    _limiter: "ThreadLimiter"
+
+    def __enter__(self) -> Self:
+        self.permit = self._limiter.acquire(*self._names)
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.end(error)
 
 
 class ThreadLimiter(BaseLimiter):
@@ -72,22 +86,9 @@ class ThreadLimiter(BaseLimiter):
                     return self._grant(path, now)
             turn.wait(due - now)
 
-    @contextmanager
-    def attempt(self, host: str, *scopes: str) -> Iterator[Attempt]:
-        """Wait for a permit, and learn from what the body reports.
-
-        An OSError or TimeoutError that leaves the body counts as a failure of the host; any other exception teaches
-        nothing.
-        """
-        permit = self.acquire(host, *scopes)
-        attempt = Attempt(self, permit)
-        try:
-            yield attempt
-        except OSError as error:  # TimeoutError is one
-            attempt.report(error=error)
-            raise
-        finally:
-            permit.release()
+    def attempt(self, host: str, *scopes: str) -> "ThreadAttempt":
+        """Wait for a permit on entry, and learn from what the body reports."""
+        return ThreadAttempt(self, (host, *scopes))
 
     def try_acquire(self, host: str, *scopes: str) -> Permit | None:
         """A permit if a request may leave now and nobody waits before it; else None."""
