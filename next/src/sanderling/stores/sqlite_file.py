@@ -111,6 +111,10 @@ class SqliteFile:
         db.execute("PRAGMA secure_delete = OFF")
         if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise FolderError(f"{self.path} lies where SQLite cannot use its WAL", "choose a folder on a local disk")
+        if not objects:
+            # The journal of that switch is removed by now; found after a power cut, it would undo all that came later.
+            with disk_errors(self.path):
+                sync_folder(self.path.parent)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA fullfsync = ON")  # of macOS
         db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
