@@ -870,7 +870,7 @@ LIES: dict[str, tuple[tuple[str, ...], tuple[bytes | float, ...]]] = {
         ("failed", "fetched"),
         (OK + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(WHOLE) + b"0\r\n\r\n",),
     ),
-    "too-much": (GET, (sized(WHOLE) + b"and something more than was said" * 9,)),
+    "too-much": (("fetched", "failed"), (sized(WHOLE) + b"and something more than was said" * 9,)),
     "until-close": (GET, (OK + b"Connection: close\r\n\r\n" + WHOLE,)),
     "http-1.0": (GET, (b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n" + WHOLE,)),
     "no-reason": (GET, (sized(WHOLE).replace(b"200 OK", b"200 ", 1),)),
@@ -1017,7 +1017,6 @@ class Trap:
     answer: Callable[[Asked], Reply]
     honest: frozenset[str]
     most: int | None = None  # requests that are still reasonable; None: this one is honest from end to end
-    cut: bool = True  # whether something of it has to be left
 
 
 def front(*more: str) -> tuple[frozenset[str], str]:
@@ -1106,7 +1105,7 @@ def shop_of_facets(items: int) -> Trap:
         source = facets(asked)
         return Reply(source.encode()) if source else Reply(b"no", 404)
 
-    return Trap(answer, frozenset(f"/item/{item}" for item in range(items)), items * 3)
+    return Trap(answer, frozenset(f"/item/{item}" for item in range(items)), items * 5)
 
 
 def register(entries: int) -> Trap:
@@ -1160,8 +1159,8 @@ def tables(stations: int) -> Trap:
 HONEST_PAGES = front()[0]
 TRAPS: dict[str, Trap] = {
     "calendar": Trap(_site(("/calendar/1",), calendar), HONEST_PAGES, 400),
-    "facets": Trap(_site(("/find?year=a",), facets), HONEST_PAGES, 400),
-    "soft": Trap(_site(("/first/one",), soft), HONEST_PAGES, 600),
+    "facets": Trap(_site(("/find?year=a",), facets), HONEST_PAGES, 2600),
+    "soft": Trap(_site(("/first/one",), soft), HONEST_PAGES, 2600),
     "sessions": Trap(_site(("/shop?sid=0&amp;p=1",), sessions), HONEST_PAGES, 600),
-    "loop": Trap(_site(("/about/",), loop), HONEST_PAGES, 400, cut=False),
+    "loop": Trap(_site(("/about/",), loop), HONEST_PAGES, 400),
 }

@@ -12,7 +12,7 @@ import msgspec
 EACH_NEW = 4  # pages with a known text for each with a new one
 MOST_TEXTS = 4_000_000  # remembered, of this run; the oldest are forgotten
 MOST_KINDS = 100_000
-DOUBTFUL = 10  # repeats after which a kind of page has to wait behind the others
+DOUBTFUL = 10  # repeats after which a host's kinds of pages have an order
 STEPS = 20  # of their order
 MARK = 5  # bytes
 
@@ -45,13 +45,17 @@ def _is_mixed(part: str) -> bool:
     return len(part) >= 12 and len(_DIGITS.findall(part)) >= 3
 
 
+def _wholes(kind: str) -> tuple[str, str]:
+    return kind.partition("/")[0], kind.partition("?")[0]
+
+
 class Repeats:
     """Which kinds of pages say what others have said. `most` repeats are allowed at first; 0: any number."""
 
     def __init__(self, most: int, saved: bytes = b"") -> None:
         self._most = most
         self._kinds: dict[str, KindCount] = {}
-        self._hosts: dict[str, KindCount] = {}
+        self._wholes: dict[str, KindCount] = {}  # of hosts, and of their paths whatever the query
         self._by_mark: dict[bytes, str] = {}
         self._texts: dict[bytes, None] = {}
         self.changed = False
@@ -86,26 +90,35 @@ class Repeats:
             self._kinds[kind] = KindCount()
             self._by_mark[mark_of_kind(kind)] = kind
         self._kinds[kind].add(new, known)
-        self._hosts.setdefault(kind.partition("/")[0], KindCount()).add(new, known)
+        for whole in _wholes(kind):
+            self._wholes.setdefault(whole, KindCount()).add(new, known)
 
     def is_over(self, url: str) -> bool:
         """Whether nothing more is to be requested of this kind of page, or of its host."""
         if not self._most:
             return False
         kind = kind_of(url)
-        count, host = self._kinds.get(kind), self._hosts.get(kind.partition("/")[0])
+        count = self._kinds.get(kind)
         if count is not None and count.known > self._most + EACH_NEW * count.new:
             return True
-        # Where each page is a kind of its own, as by sessions without digits, they are known by their host.
-        is_strange = count is None or not count.new
-        return is_strange and host is not None and host.known > 5 * self._most + 2 * EACH_NEW * host.new
+        if count is not None and count.new:
+            return False
+        # Where each page is a kind of its own, as by sessions without digits, they are known by their host; where
+        # filters multiply, by their path.
+        wholes = [self._wholes[whole] for whole in _wholes(kind) if whole in self._wholes]
+        return any(whole.known > 5 * self._most + 2 * EACH_NEW * whole.new for whole in wholes)
 
     def priority(self, url: str) -> int:
-        """Where links to this kind of page stand in the queue: below 0 behind the others."""
-        count = self._kinds.get(kind_of(url))
-        if count is None or count.known < DOUBTFUL or not self._most:
+        """Where links to this kind of page stand in the queue: above 0 before the others, below 0 behind them.
+
+        All alike until a host repeats itself; then what gave new texts, or led to them, comes first.
+        """
+        kind = kind_of(url)
+        count, host = self._kinds.get(kind), self._wholes.get(kind.partition("/")[0])
+        if not self._most or count is None or host is None or host.known < DOUBTFUL:
             return 0
-        return -round(STEPS * count.known / (count.known + count.new))
+        rank = round(STEPS * (count.new - count.known) / (count.new + count.known))
+        return rank if count.known >= DOUBTFUL else max(0, rank)
 
 
 def mark_of(url: str) -> bytes:
