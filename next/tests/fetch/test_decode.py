@@ -129,3 +129,13 @@ def test_a_window_of_128_megabytes_is_not_taken() -> None:
     assert unpack("zstd", packed) == b"x" * 100
     with pytest.raises(BadEncoding):
         unpack("zstd", large)
+
+
+def test_what_packs_nothing_is_bounded_by_what_came() -> None:
+    nothing = zlib.compressobj(wbits=31)
+    endless = nothing.compress(b"") + nothing.flush(zlib.Z_FULL_FLUSH)
+    empty = nothing.flush(zlib.Z_FULL_FLUSH) or b"\0\0\0\xff\xff"  # a block of no bytes
+    body = Body("gzip", 1000)
+    body.add(endless + empty * 10_000)  # which a kilobyte may take, packed badly in small pieces
+    with pytest.raises(TooLarge):
+        body.add(empty * 10_000)
