@@ -27,7 +27,6 @@ LEAST_DECLARED = 1 / 3  # of the text of a page, to believe an element that call
 # Shares of links above which a box within the main text is cut: of any, of one with a good name, of a list.
 CROWDED, CROWDED_WELL_NAMED, CROWDED_LIST = 0.2, 0.5, 0.6
 MANY_COMMAS = 10  # a box with so many is text, whatever else it is
-WITHIN_PAGE = 0.3  # how much a link within the page counts: it is often a note
 MAX_NAME = 500  # characters of a class and an id
 
 
@@ -71,7 +70,7 @@ class PageElement:
 
     __slots__ = (
         "around", "attributes", "commas", "cut", "direct", "end", "holds_blocks", "is_layout", "items", "linked",
-        "listed", "own", "own_commas", "size", "start", "table", "tag", "total", "votes",
+        "listed", "own", "own_commas", "size", "start", "table", "tag", "total",
     )  # fmt: skip
 
     def __init__(self, tag: str, attributes: dict[str, str | None], around: "PageElement | None", start: int) -> None:
@@ -86,9 +85,8 @@ class PageElement:
         self.own = self.own_commas = 0  # characters and commas right inside
         self.total = 0  # characters, with what is cut
         self.cut = False
-        self.votes = 0.0
         self.size = self.direct = self.commas = self.items = 0  # `direct`: characters that are in no block inside
-        self.linked = self.listed = 0.0  # characters within links, within lists
+        self.linked = self.listed = 0  # characters within links, within lists
         self.holds_blocks = False
 
     @property
@@ -251,8 +249,7 @@ def _sum(elements: list[PageElement]) -> None:
         if element.cut or around is None:
             continue
         if element.tag == "a":
-            is_within = (element.attributes.get("href") or "").startswith("#")
-            element.linked = element.size * (WITHIN_PAGE if is_within else 1.0)
+            element.linked = element.size
         around.size += element.size
         around.commas += element.commas
         around.linked += element.linked
@@ -294,28 +291,9 @@ def _winner(elements: list[PageElement]) -> PageElement | None:
                 votes[target] = target.name.weight
             votes[target] += (2 + commas + min(size // 100, 3)) / divisor
             target = target.around
-    for element, total in votes.items():
-        element.votes = total * (1 - min(1.0, element.density))
-    ranked = sorted(votes, key=lambda element: element.votes, reverse=True)[:5]
-    if not ranked or ranked[0].around is None:
-        return None
-    best = ranked[0]
-    # Three more that are nearly as good stand beside each other, and so does what is around them.
-    rivals = [element for element in ranked[1:] if element.votes >= 0.75 * best.votes]
-    around = best.around
-    while len(rivals) >= 3 and around is not None and around.around is not None:
-        if sum(around.start < element.start < around.end for element in rivals) >= 3:
-            best = around
-            break
-        around = around.around
-    # Text in several elements has given what is around them more votes.
-    around, last, least = best.around, best.votes, best.votes / 3
-    while around is not None and around.around is not None and not (0 < around.votes < least):
-        if around.votes > last:
-            return around
-        last = around.votes or last
-        around = around.around
-    return best
+    ranked = {element: total * (1 - min(1.0, element.density)) for element, total in votes.items()}
+    best = max(ranked, key=ranked.__getitem__, default=elements[0])
+    return best if best.around is not None else None
 
 
 def _boxes(elements: list[PageElement], part: PageElement) -> list[PageElement]:
