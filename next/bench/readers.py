@@ -26,7 +26,7 @@ from sanderling.readers.pool import Readers
 from sanderling.readers.reader import ReaderLimits
 
 QUICK = "--quick" in sys.argv
-ROUNDS = 2 if QUICK else 6
+ROUNDS = 2 if QUICK else 4
 AT_ONCE = 16
 WORK = "readers_work:open_work"
 LIMITS = ReaderLimits(host_cpu=1e9)
@@ -91,7 +91,7 @@ async def fetched(port: int) -> list[Bar]:
     bars = []
     for at, kind in enumerate(PAGES):
         urls = [f"http://127.0.0.1:{port}/{at}/{number}" for number in range(10)]
-        count = 300 if QUICK else {0: 3000, 1: 2000, 2: 1000, 3: 400}[at]
+        count = 200 if QUICK else (2000, 1000, 400, 200)[at]
         head = b"json" if kind.startswith("JSON") else b"page"
         bare, whole, all_of_it = [], [], []
         options = RequestOptions(private=True, policy="none")
@@ -131,7 +131,7 @@ async def fetched(port: int) -> list[Bar]:
 async def handed_over() -> list[Bar]:
     """Hand-over and result alone, and how busy one reader is kept."""
     pages = PAGES["HTML of 100 KB"]
-    count = 100 if QUICK else 400
+    count = 100 if QUICK else 200
     main, busy, lengths = [], [], []
     async with pool() as readers:
 
@@ -179,7 +179,7 @@ async def memory() -> list[Bar]:
         return []
     bars = []
     async with pool() as readers:
-        for when, count in (("fresh", 1), ("after 300 pages of 100 KB", 300)):
+        for when, count in (("fresh", 1), ("after 200 pages of 100 KB", 200)):
             for page in islice(cycle(PAGES["HTML of 1 KB" if count == 1 else "HTML of 100 KB"]), count):
                 await readers.run("a.example", b"page", page)
             pid = int(await readers.run("a.example", b"pid", b""))
