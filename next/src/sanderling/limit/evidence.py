@@ -358,7 +358,7 @@ LASTING = 100.0  # seconds that a limit holds, before anything is known of how t
 SAME_CHANGE = 15.0  # seconds in which a ceiling that goes on moving is still finding its new place
 MEETING = 60.0  # seconds in which a ceiling that moves is still being found
 CHANGED = 1.35  # a ceiling that moved this far is another limit
-BEST_KEPT = 0.97  # of the best ceiling, at each test: what was allowed an hour ago is forgotten
+BEST_KEPT = 0.99  # of the best ceiling, at each test: what was allowed an hour ago is forgotten
 LIKELY = 0.3  # of a level: what a rise may bring if nothing better was ever seen
 
 
@@ -380,7 +380,7 @@ class Tests:
 
         The square root is where what refusals cost and what is lost by missing a rise are least in sum.
         """
-        lasting = max(self._lasting, now - self._changed_at)
+        lasting = max(self._lasting, (now - self._changed_at) / (2 if self._moved else 1))
         price = PRICE * min(1.0, lasting / LASTING) ** 2  # where limits change all the time, one expects refusals
         cost = price * max(1, self.refused) + level * self.lost
         return min(max(SETTLED, SPARED / level), sqrt(2 * cost * lasting / self.gain(level)))
@@ -398,9 +398,12 @@ class Tests:
         if max(ceiling, self.known) < CHANGED * min(ceiling, self.known):
             return
         lasted = now - self._changed_at
-        if lasted > SAME_CHANGE and now - self._first > MEETING:
-            self._lasting = (self._lasting + lasted) / 2 if self._moved else lasted
-            self._moved = True
+        if lasted > SAME_CHANGE:
+            if now - self._first > MEETING:
+                self._lasting = (self._lasting + lasted) / 2 if self._moved else lasted
+                self._moved = True
+            if self._best:  # else nothing was tested yet, and it may be as far as we came before the first refusal
+                self._best = max(self._best, self.known)
         self.known, self._changed_at = ceiling, now
 
 
@@ -437,11 +440,11 @@ class Evidence(Enum):
 
 
 class Phase(Enum):
-    """What the governor is doing."""
+    """What the governor is doing, as people are told."""
 
-    GROWING = "growing"
-    HOLDING = "holding"
-    TESTING = "testing"
+    GROWING = "growing back to"  # the ceiling, if there is one
+    HOLDING = "just below"
+    TESTING = "testing a little above"
     PROBING = "probing"  # after a refusal, one request at a time
 
 

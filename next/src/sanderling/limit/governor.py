@@ -32,6 +32,8 @@ ROOM = 2.0  # times what fits into the host's own latency may be in flight, once
 CROWD = 3.0  # times what the host can be at work on, in flight as it refuses: its queue is full
 HANGS = 1.0  # seconds, and twice its usual latency, without a response from a host that has no room for more
 LEASE = 11.0  # seconds a probe may take: a client waits for its response for 10, and a little
+SOME = 0.05  # a usual share of failures that is worth a word
+EARLIER = "an earlier life"
 NOT_SENT = frozenset({Code.CANCELLED, Code.DEFERRED, Code.REFUSED})
 
 
@@ -165,6 +167,7 @@ class Governor:
         wait = outcome.retry_after
         bare = outcome.status in (503, 529) and wait is None
         if is_refusal(outcome) or (outcome.status in (503, 529)):
+            self._refusal = outcome.status, now
             failure = bare and fresh and not self._expects(now)
             if fresh and not (failure and self._circuit is not State.CLOSED):
                 down = self._refused(now, wait, bare=bare)
@@ -187,12 +190,31 @@ class Governor:
         return failure
 
     def why(self, now: float, wall: float) -> str:
-        return self.phase.value
+        if self.phase is Phase.PROBING:
+            status, at = self._refusal
+            said = f"it said {status}" if status else "it did not respond"
+            return f"{said} {max(0.0, now - at):.1f} s ago; one request at a time shows when it is open again"
+        if self.rate < self._learned:
+            return "its rate headers say how much is left"
+        if self._learned >= self._options.max_rps:
+            return f"max_rps is {self._options.max_rps:g}"
+        if not self._consent.granted or self._consent.usual > SOME:
+            return f"{self._consent.usual:.0%} of its responses are failures, and those are no consent to more"
+        if self.ceiling is None:
+            return "it grows until the host objects" if self._used else "less is asked for than it allows"
+        limit = f"{self.ceiling:.3g} a second, known from {self._limit.evidence.value if self._limit else EARLIER}"
+        return f"{self.phase.value} {limit}"
 
     def save(self) -> dict[str, Any]:
         return {"ceiling": self.ceiling} if self.ceiling else {}
 
-    def restore(self, saved: Mapping[str, Any], now: float) -> None: ...
+    def restore(self, saved: Mapping[str, Any], now: float) -> None:
+        ceiling = saved.get("ceiling")
+        if isinstance(ceiling, float | int) and 0 < ceiling < inf:
+            self.ceiling = self._clamp(ceiling)
+            self._learned = min(self._learned, self.ceiling)
+            self._meeting = False
+            self._retime(now)
 
     # Bookkeeping.
 
@@ -339,6 +361,7 @@ class Governor:
             return self._wake(span, now)
         consents = self._consent.judge(self._failed, self._failed + self._fresh)
         used = self._sent - self._sent_before >= USED * self._learned * span
+        self._used = used
         throughput = (self._served - self._served_before) / span
         if self._limit is not None:
             self._limit.window.mark(now, self._served)
