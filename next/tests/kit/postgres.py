@@ -25,7 +25,6 @@ SETTINGS = {
     "shared_buffers": "32MB",
     "max_connections": "60",
     "max_wal_size": "256MB",
-    "autovacuum": "on",
 }
 _numbers = count(1)
 

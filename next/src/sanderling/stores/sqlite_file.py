@@ -127,7 +127,9 @@ def check_mount(path: Path, read_only: bool, mounts: Path = _MOUNTS) -> None:  #
         return
     absolute = path.absolute().resolve()
     best, kind = -1, ""
-    for line in mounts.read_text(errors="replace").splitlines():
+    with disk_errors(mounts):
+        lines = mounts.read_text(errors="replace").splitlines()
+    for line in lines:
         _, point, found, *_ = line.split(" ")
         at = Path(point.replace("\\040", " "))
         if absolute.is_relative_to(at) and len(at.parts) >= best:
