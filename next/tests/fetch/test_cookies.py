@@ -79,6 +79,15 @@ def test_http_does_not_replace_a_secure_cookie() -> None:
     assert it.header(PAGE, NOW) == "a=1"
 
 
+def test_a_secure_cookie_stays_safe_when_another_of_its_name_ends() -> None:
+    it = jar("a=1; Path=/; Secure")
+    it.learn("https://x.example/", (("Set-Cookie", "a=2; Path=/; Secure"),), NOW)
+    it.learn("https://x.example/", (("Set-Cookie", "a=2; Path=/; Secure; Max-Age=0"),), NOW)
+    it.learn("http://www.example.co.uk/", (("Set-Cookie", "a=evil; Path=/"),), NOW)
+
+    assert it.header(PAGE, NOW) == "a=1"
+
+
 def test_a_cookie_ends_when_it_says_and_after_400_days_at_the_latest() -> None:
     it = jar("a=1; Max-Age=100", "b=2; Max-Age=99999999999")
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from sanderling.fetch import HttpRequest, RequestOptions, limiter_for
+from sanderling.fetch import HttpRequest, HttpResponse, RequestOptions, limiter_for
 from sanderling.fetch.classify import of_response
 from sanderling.fetch.messages import in_utf8
+from sanderling.limit import LimitOptions
 from sanderling.options import OptionError
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import Secret
@@ -159,3 +160,14 @@ def test_a_proxy_with_a_password_is_told_it_apart(monkeypatch: pytest.MonkeyPatc
 
     address, headers = options.of_host("example.org").through()
     assert (address, headers[0][0]) == ("http://proxy.example:3128", "Proxy-Authorization")
+
+
+def test_a_header_is_found_in_whichever_case_the_first_of_them() -> None:
+    response = HttpResponse(Outcome(Code.OK, 200), "https://a.example/", headers=(("X-A", "1"), ("x-a", "2")))
+
+    assert (response.header("x-A"), response.header("x-b")) == ("1", None)
+
+
+def test_limits_that_are_not_enabled_pace_nothing() -> None:
+    assert limiter_for(RequestOptions(limits=LimitOptions(enabled=False))).policy == "none"
+    assert limiter_for(RequestOptions(policy="aimd")).policy == "aimd"
