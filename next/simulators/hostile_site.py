@@ -703,7 +703,7 @@ def sitemap_cases(base: str) -> Iterator[Case]:
 
     def answer(target: str, text: str | bytes, content_type: str = "application/xml", *pages: str) -> Case:
         body = text.encode() if isinstance(text, str) else text
-        return Case(target, Reply(body, 200, typed(content_type)), ("no row", *ANY), pages, linked=False)
+        return Case(target, Reply(body, 200, typed(content_type)), ("no row", "refused", *ANY), pages, linked=False)
 
     inside = (
         "plain.xml",
@@ -782,7 +782,7 @@ def sitemap_cases(base: str) -> Iterator[Case]:
         "/map/bomb.xml",
         f"{dtd}<urlset><url><loc>&j;&e;</loc></url><url><loc>{base}/m/beside-a-bomb</loc></url></urlset>",
     )
-    yield Case("/map/moved.xml", moved(301, "/map/moved-here.xml"), ("no row", *ANY), linked=False)
+    yield Case("/map/moved.xml", moved(301, "/map/moved-here.xml"), ("no row", "refused", *ANY), linked=False)
     yield answer("/map/moved-here.xml", MAP.format("urlset", urls("/m/moved-map")), "application/xml", "/m/moved-map")
     wide = MAP.replace("UTF-8", "UTF-16").format("urlset", urls("/m/wide"))
     yield answer("/map/16.xml", b"\xff\xfe" + wide.encode("utf-16-le"), "application/xml", "/m/wide")

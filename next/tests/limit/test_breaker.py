@@ -103,13 +103,13 @@ def test_half_open_lets_as_many_probes_out_as_are_configured(careful: bool) -> N
     most = 1 if careful else 2
 
     for number in range(most):
-        assert breaker.ready_at(now) == now
+        assert breaker.ready_at(now) < now
         assert breaker.take(now + number, lease=60)
     assert breaker.ready_at(now + 2) == now + 60  # a probe that was lost blocks for no longer
     breaker.end_probe(now, 60, breaker.generation - 1)
     assert breaker.ready_at(now + 2) == now + 60  # that one was of an earlier generation
     breaker.end_probe(now, 60, breaker.generation)
-    assert breaker.ready_at(now + 2) == now + 2
+    assert breaker.ready_at(now + 2) < now
 
 
 def test_the_time_it_is_open_is_bounded_and_a_retry_after_outlasts_it() -> None:

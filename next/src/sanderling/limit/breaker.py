@@ -95,13 +95,16 @@ class Breaker:
         return self.state is State.OPEN and now >= self.until and self._move(Event.RESTED, now)
 
     def ready_at(self, now: float) -> float:
-        """When a request may leave by the circuit alone."""
+        """When a request may leave by the circuit alone; -inf if it may leave now.
+
+        Not `now`: the caller's own clock is a little behind it, and would wait for that again and again.
+        """
         if self.state is State.CLOSED:
-            return now
+            return -inf
         if self.state is State.OPEN:
             return self.until
         self._probes = tuple([end for end in self._probes if end > now])
-        return now if len(self._probes) < self._most_probes else min(self._probes)
+        return -inf if len(self._probes) < self._most_probes else min(self._probes)
 
     def take(self, now: float, lease: float) -> bool:
         """A request leaves; whether it is a probe."""
