@@ -145,3 +145,41 @@ def test_what_can_be_seen(row: Row) -> None:
     assert (figures.requests, figures.state) == (row.sent, row.state)
     assert row.wait is None or wait == pytest.approx(row.wait)
     assert row.rate is None or figures.fill_rate == pytest.approx(row.rate)
+
+
+WHY = [
+    ("aimd", "", {}, "it began at 2"),
+    ("aimd", "", {"initial_rps": 8.0}, "max_rps is 8"),
+    ("aimd", "take 429", {}, "a refusal lowered"),
+    ("aimd", "take 429+1 wait9", {}, "a Retry-After lowered"),
+    ("aimd", "take 500", {}, "a failure lowered"),
+    ("aimd", "take 500 wait9 " * 5, {}, "open for another 6.0 s"),
+    ("aimd", "take 500 wait9 " * 5 + "wait6 take", {}, "half open"),
+    ("aimd", "take 429+30 wait4", {}, "another 26.0 s"),
+    ("aimd", "cap0.1", {}, "somebody asked for it"),
+    ("aimd", "cap4", {}, "it began at 2"),
+    ("none", "take", {}, "not paced"),
+    ("fixed", "take", {}, "its rate was set to 8 a second"),
+    ("fixed", "take 429", {}, "refused some"),
+]
+
+
+@pytest.mark.parametrize(("policy", "script", "more", "fragment"), WHY)
+def test_why_names_what_holds_the_rate(policy: str, script: str, more: dict[str, Any], fragment: str) -> None:
+    play = Play(Row("", policy, script, 0, more=more))
+    play.limiter.ready_at(HOST)
+
+    assert fragment in play.limiter.snapshot(9).hosts[0].why
+
+
+def test_why_of_aimd_names_what_an_earlier_run_learned() -> None:
+    play = Play(Row("", "aimd", "take 429", 0))
+    saved = play.limiter.saved(HOST)
+    assert saved is not None
+    later = Limiter(policy="aimd", clock=FakeClock())
+
+    later.restore(HOST, saved)
+    later.ready_at(HOST)
+
+    host = later.snapshot().hosts[0]
+    assert (host.fill_rate, host.why.startswith("an earlier run")) == (1.0, True)
