@@ -9,7 +9,6 @@ at a million known URLs, --large goes on to 100 million in SQLite.
 
 import asyncio
 import os
-import resource
 import sqlite3
 import sys
 import tempfile
@@ -22,11 +21,13 @@ from time import process_time
 
 import asyncpg
 from bars import Bar, report
-from kit.postgres import PostgresServer
 
 from sanderling.clock import SystemClock
 from sanderling.ids import url_key
 from sanderling.stores import Batch, FoundUrl, Ledger, QueuedUrl, RowFile, StoredUrl, open_ledger
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from kit.postgres import PostgresServer
 
 HOSTS = 1_000
 PAGES, LINKS, MENU = 500, 28, 13
@@ -143,6 +144,10 @@ def server_seconds(pid: int) -> float:
     return ticks / TICK
 
 
+def own_megabytes() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
 @asynccontextmanager
 async def postgres(server: PostgresServer, folder: Path) -> AsyncIterator[Store]:
     name = "bench"
@@ -184,8 +189,7 @@ async def measure(what: str, store: Store, sizes: list[int], bars: list[Bar], mo
         _, indexed = await store.commits(16, 1, random)
         await store.execute("DROP INDEX extra")
         bars.append(Bar(f"{millions}: µs of a page, steady, with an index for class, priority and due", indexed))
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        bars.append(Bar(f"{millions}: MB of this process at most", memory))
+        bars.append(Bar(f"{millions}: MB of this process", own_megabytes()))
     if 10**8 in steady_at:
         bars.append(Bar("SQLite: steady at 100 M, times that at 10 M", steady_at[10**8] / steady_at[10**7], 1.5))
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -159,6 +161,16 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
         assert wrong or (path.name == "crawl.db" and asyncio.run(dump(damaged)) == whole), path
         found += bool(wrong)
     assert found > 70
+
+
+@pytest.mark.parametrize("change", ["name = 'h' || name", "partition = partition + 1", "due = 1e15", "due = NULL"])
+def test_a_host_that_is_not_as_it_was_is_found(change: str, tmp_path: Path) -> None:
+    asyncio.run(short_run(tmp_path, nothing))
+    assert asyncio.run(look(tmp_path))[2] == []
+    with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
+        db.execute(f"UPDATE host SET {change}")
+
+    assert asyncio.run(look(tmp_path))[2]
 
 
 async def dump(folder: Path) -> list[Any]:

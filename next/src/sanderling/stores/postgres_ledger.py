@@ -49,7 +49,7 @@ from sanderling.stores.rows import (
     retried_row,
     waiting_state,
 )
-from sanderling.stores.verify import COMPARISONS, COMPARISONS_WITHOUT_VISITS, TEMPORARY, Audit
+from sanderling.stores.verify import COMPARISONS, COMPARISONS_WITHOUT_VISITS, HOSTS, TEMPORARY, Audit
 from sanderling.stores.work import (
     KIND_NUMBER,
     SET_ASIDE,
@@ -541,7 +541,7 @@ class PostgresLedger:
             if removed != f"DELETE {len(changes.gone)}":
                 raise FolderError(f"{self._link.place} lacks URLs that were taken from it", "run sanderling verify")
         if changes.again or rows:
-            await db.execute(sql.PUT, *columns(sorted(changes.again + rows), 13))
+            await self._put(db, sorted(changes.again + rows))
             await db.execute("UPDATE crawl SET finished = false WHERE finished")
         if changes.ended:
             await db.execute(sql.END, *columns(changes.ended, 14))
@@ -561,6 +561,9 @@ class PostgresLedger:
         if batch.state is not None or batch.control is not None:
             query = "UPDATE crawl SET state = coalesce($1, state), control = coalesce($2, control)"
             await db.execute(query, batch.state, batch.control)
+
+    async def _put(self, db: Connection, rows: Sequence[Row]) -> None:
+        await db.copy_records_to_table("frontier", records=rows, columns=FRONTIER.split(", "))
 
     async def _store_hosts(self, db: Connection, batch: Batch, changes: Changes, new: Sequence[FoundUrl]) -> None:
         dues = due_by_host(new)
@@ -682,7 +685,7 @@ class PostgresLedger:
                 tally = Counter({WAITING: len(rows)})
                 tally.subtract((row[5], row[6]) for row in rows)
                 await self._count(db, tally)
-            await db.execute(sql.PUT, *columns(again, 13))
+            await self._put(db, again)
             total += len(rows)
             hosts.update(row[0] for row in again)
         if end == "waiting" and host is None:
@@ -758,6 +761,8 @@ class PostgresLedger:
                 audit.checksums("memory", part)
             async for part in _parts(db, "SELECT * FROM document"):
                 audit.checksums("document", part)
+            async for part in _parts(db, HOSTS):
+                audit.hosts(part)
             known = await db.fetchval("SELECT count(*) FROM seen")
             stored = await db.fetchval("SELECT coalesce(sum(stored), 0)::bigint FROM host")
         return [*found, *audit.faults(known, stored)]

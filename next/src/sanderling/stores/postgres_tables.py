@@ -83,9 +83,6 @@ FORGOTTEN_OF = "SELECT hash FROM forgotten WHERE hash = ANY($1::uuid[])"
 REMOVE = """DELETE FROM frontier f USING unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[])
     g (host, kind, turn, id) WHERE (f.host, f.kind, f.turn, f.id) = (g.host, g.kind, g.turn, g.id)"""
 LEARN = "INSERT INTO seen SELECT unnest($1::uuid[]) ON CONFLICT DO NOTHING RETURNING key"
-PUT = f"""INSERT INTO frontier ({FRONTIER}) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::bigint[],
-    $4::bigint[], $5::text[], $6::uuid[], $7::int[], $8::bigint[], $9::int[], $10::text[], $11::bytea[], $12::text[],
-    $13::bigint[])"""
 END = f"""INSERT INTO ended ({ENDED}) SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[],
     $5::int[], $6::text[], $7::text[], $8::int[], $9::text[], $10::int[], $11::text[], $12::bigint[], $13::bytea[],
     $14::bigint[])"""

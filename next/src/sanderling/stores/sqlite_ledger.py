@@ -46,7 +46,7 @@ from sanderling.stores.rows import (
     waiting_state,
 )
 from sanderling.stores.sqlite_file import SqliteFile
-from sanderling.stores.verify import COMPARISONS, COMPARISONS_WITHOUT_VISITS, TEMPORARY, Audit
+from sanderling.stores.verify import COMPARISONS, COMPARISONS_WITHOUT_VISITS, HOSTS, TEMPORARY, Audit
 from sanderling.stores.work import (
     KIND_NUMBER,
     SET_ASIDE,
@@ -570,6 +570,7 @@ class SqliteLedger:
         audit.ended(db.execute(f"SELECT {ENDED} FROM ended"))
         audit.checksums("memory", db.execute(f"SELECT {MEMORY} FROM memory"))
         audit.checksums("document", db.execute("SELECT * FROM document"))
+        audit.hosts(db.execute(HOSTS))
         ((known,),) = db.execute("SELECT count(*) FROM seen")
         ((stored,),) = db.execute("SELECT coalesce(sum(stored), 0) FROM host")
         yield from audit.faults(known, stored)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from sanderling.ids import url_key
+from sanderling.ids import partition_of, url_key
 from sanderling.stores.rows import FORGOTTEN, KNOWN, VISITS, WAITING, Row, is_whole
-from sanderling.stores.work import VISIT, Fault
+from sanderling.stores.work import SET_ASIDE, VISIT, Fault, due_of, host_number
 
 TEMPORARY = ("row_keys", "waiting_keys", "visit_keys")
 _CHUNK = 5_000
@@ -31,6 +31,9 @@ COMPARISONS = {
 # Not where pages are visited again: then a URL has a row for each change, and may end in spite of its rows.
 _ENDED_TWICE = "stored URLs have ended otherwise"
 COMPARISONS_WITHOUT_VISITS = {_ENDED_TWICE: f"FROM row_keys a WHERE {_is_in('ended')}"}
+# Each host, and where the first of its URLs stands in the queue.
+HOSTS = f"""SELECT host, partition, name, due, parked,
+    (SELECT min(turn) FROM frontier f WHERE f.host = h.host AND turn < {SET_ASIDE}) FROM host h"""
 
 
 class Audit:
@@ -43,6 +46,7 @@ class Audit:
         self._distinct = Counter[str]()
         self._damaged = Counter[str]()
         self._example: dict[str, str] = {}
+        self._late: list[str] = []  # hosts
         self.has_visits = bool(tally.get(VISITS))
 
     def row_keys(self, keys: Iterable[bytes]) -> Iterator[tuple[str, list[tuple[bytes]]]]:
@@ -73,6 +77,15 @@ class Audit:
             self._ends[row[5], row[6]] += 1
             self.checksums("ended", (row,))
 
+    def hosts(self, rows: Iterable[Row]) -> None:
+        """Look for hosts that are another, and for those that are due after their first URL."""
+        for number, partition, name, due, parked, turn in rows:
+            if (number, partition) != (host_number(name), partition_of(name)):
+                self._damaged["host"] += 1
+                self._example.setdefault("host", name)
+            elif parked is None and turn is not None and (due is None or due > due_of(turn) + 0.001):
+                self._late.append(name)
+
     def checksums(self, table: str, rows: Iterable[Row]) -> None:
         """Look for flipped bits."""
         for row in rows:
@@ -84,6 +97,8 @@ class Audit:
         """What is wrong with the rows, and with the counts of known URLs and of all hosts' stored ones."""
         for table, number in self._damaged.items():
             yield Fault(f"rows of {table} are damaged", number, self._example[table])
+        if self._late:
+            yield Fault("hosts are due too late", len(self._late), self._late[0])
         for table in TEMPORARY:
             twice = self._number[table] - self._distinct[table]
             if twice and not (self.has_visits and table == "row_keys"):
