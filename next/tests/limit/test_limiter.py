@@ -61,3 +61,30 @@ def test_spellings_of_one_host_share_its_pace(spelling: str) -> None:
 
     assert limits.try_acquire("example.org") is not None
     assert limits.try_acquire(spelling) is None
+
+
+def test_a_circuit_that_may_be_probed_is_ready_before_who_asks_looked_at_the_clock() -> None:
+    class Moving(FakeClock):
+        """Each look takes time, as on every machine."""
+
+        def now(self) -> float:
+            self.advance(1e-6)
+            return super().now()
+
+    clock = Moving()
+    limiter = Limiter(clock=clock, max_rps=8)
+    for item in range(5):
+        permit = limiter.try_acquire("a.example")
+        if permit is not None:
+            permit.report(Outcome(Code.HOST_UNAVAILABLE, 500), latency=0.1, item=item)
+        clock.advance(5)
+    while not limiter.is_open("a.example"):
+        permit = limiter.try_acquire("a.example")
+        assert permit is not None
+        permit.report(Outcome(Code.HOST_UNAVAILABLE, 500), latency=0.1, item=clock.now())
+        clock.advance(5)
+    clock.advance(60)
+
+    before = clock.now()
+
+    assert limiter.ready_at("a.example") <= before
