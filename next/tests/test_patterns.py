@@ -71,6 +71,7 @@ SLOW: dict[str, list[Attack]] = {
     "extract.markdown._LANGUAGE": [("", " language-", ""), ("language-", "a", ""), ("", " ", "")],
     "extract.markdown._BACKTICKS": [("", "`", "")],
     "crawl.pages._TARGETS": [("", "](", ""), ("](", "a", "")],
+    "crawl.pages._BINARY": [("", "a", "")],
     "crawl.pages._WORDS": [("", "a", " ")],
     "crawl.repeats._DIGITS": [("", "1", "a")],
     "crawl.page._BYTE": [("", "(byte ", ""), ("(byte ", "1", "")],

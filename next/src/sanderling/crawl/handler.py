@@ -1,7 +1,8 @@
 """What a crawl does with one request: may it be sent, send it, understand the response, have it read."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
 
 import msgspec
 
@@ -24,9 +25,11 @@ from sanderling.ids import host_of, url_key
 from sanderling.limit import Permit
 from sanderling.outcome import Code, Outcome, code_named
 from sanderling.readers.pool import ReaderError, Readers
+from sanderling.records.rows import RowReader
 from sanderling.stores import FoundUrl, Ledger, PageMemory, QueuedUrl
 
 MOST_MOVES = 20  # redirects from one address
+MOST_HOPS = 10  # through walls and back
 LATER = 5.0  # seconds: a host that may not be requested for longer is left, and comes when it may
 
 
@@ -50,9 +53,19 @@ class CrawlHandler:
     """Fetches one item and has it read. Without a job it crawls pages."""
 
     def __init__(
-        self, ledger: Ledger, client: Client, readers: Readers, robots: RobotsRules | None, scope: CrawlScope,
-        clock: Clock, *, max_depth: int, functions: Functions | None = None, session: JobSession | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        ledger: Ledger,
+        client: Client,
+        readers: Readers,
+        robots: RobotsRules | None,
+        scope: CrawlScope,
+        clock: Clock,
+        *,
+        max_depth: int,
+        old_rows: RowReader | None = None,
+        functions: Functions | None = None,
+        session: JobSession | None = None,
+    ) -> None:
         self._ledger = ledger
         self._client = client
         self._readers = readers
@@ -60,9 +73,11 @@ class CrawlHandler:
         self._scope = scope
         self._clock = clock
         self._max_depth = max_depth
+        self._old_rows = old_rows
         self._functions = functions
         self._session = session
         self._met: dict[str, asyncio.Task[None]] = {}
+        self._no_walls: set[str] = set()  # pages that did not lead back
         self.deep = 0  # links that lead deeper than allowed
         self.passed = 0  # links that do not belong to the crawl
         self.requests = 0
@@ -83,16 +98,35 @@ class CrawlHandler:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - of a function before each request, whatever it raises
             said = self._functions.failure(error).detail if self._functions is not None else str(error)
             return Handled(Outcome(Code.PARSE_ERROR, detail=said, sent=False), Result(detail=said))
+        cookie = self._client.cookies.header(item.url, self._clock.wall())
         response = await self._send(item, request, permit)
         self.requests += response.requests
         outcome = response.outcome
         result = Result(requests=response.requests, detail=outcome.detail)
         plain = (stored.method, stored.body) == ("GET", None)
         if response.location is not None and outcome.ok:
-            return self._moved(item, stored, response, result)
-        if not response.status or not self._is_read(item, response):
+            passed = await self._through_wall(item, request, response, permit, cookie) if plain else None
+            if passed is None:
+                return self._moved(item, stored, response, result)
+            self.requests += passed.requests - response.requests
+            response, outcome = passed, passed.outcome
+            result = Result(requests=passed.requests, detail=outcome.detail)
+        if response.status == 304:
+            row = self._old_row(item)
+            if row is None:
+                said = "304 Not Modified, and nothing is known that could be the same"
+                return Handled(Outcome(Code.HTTP_ERROR, 304, said), Result(requests=result.requests, detail=said))
+            response = replace(response, body=row)
+        elif not response.status or not self._is_read(item, response):
             return Handled(outcome, result, repeatable=plain)
         return await self._read(item, response, result, repeatable=plain)
+
+    def _old_row(self, item: QueuedUrl) -> bytes | None:
+        """The row of an earlier run that still holds."""
+        if self._old_rows is None or item.memory is None or not item.memory.digest:
+            return None
+        entry = self._old_rows.entry_of(item.key, int.from_bytes(item.memory.digest))
+        return entry.lines[0] if entry is not None and entry.lines else None
 
     def _request(self, item: QueuedUrl, stored: Stored) -> HttpRequest:
         if self._functions is None:
@@ -129,7 +163,7 @@ class CrawlHandler:
     def _is_read(self, item: QueuedUrl, response: HttpResponse) -> bool:
         """Whether a function is given the response."""
         if response.outcome.ok:
-            return response.status != 304
+            return True
         if self._functions is None:
             return False
         named = self._functions.job.functions[item.function].status
@@ -175,6 +209,44 @@ class CrawlHandler:
             function=item.function, data=item.data, run=self._ledger.run, at=at, seconds=response.latency,
             stored=f'"{when(at)}"'.encode(), hosts=self.more_hosts, priority=item.priority,
         )  # fmt: skip
+
+    async def _through_wall(
+        self, item: QueuedUrl, request: HttpRequest, response: HttpResponse, permit: Permit, cookie: str
+    ) -> HttpResponse | None:
+        """What the address responds once walls of its host, a consent say, have set a cookie and led back to it.
+
+        None for a redirect like any other. `cookie` is what the first request was sent with.
+        """
+        target, number = response.location, response.requests
+        for _ in range(MOST_HOPS):
+            now = self._client.cookies.header(item.url, self._clock.wall())
+            if target == item.url:
+                if now == cookie:
+                    break
+                cookie = now
+                response = await self._send(item, request, permit)
+            elif target is not None and self._is_wall(item.url, target, changed=now != cookie):
+                response = await self._send(item, replace(request, url=target), permit)
+                if response.location is None:
+                    self._no_walls.add(target.partition("?")[0])
+                    return None
+            else:
+                return None
+            number += response.requests
+            target = response.location
+            if target is None:
+                return replace(response, requests=number)
+        loop = Outcome(Code.REDIRECT_LOOP, response.status, "it redirects to itself")
+        return replace(response, outcome=loop, requests=number, location=None)
+
+    def _is_wall(self, url: str, target: str, *, changed: bool) -> bool:
+        """Whether a redirect may lead back: it sets a cookie, or names where to come back to."""
+        start, _, own = url.partition("//")[2].partition("/")
+        page, _, query = target.partition("?")
+        if target.partition("//")[2].partition("/")[0] != start or page in self._no_walls:
+            return False
+        rules = self._robots.now(target) if self._robots is not None else None
+        return (changed or (own != "" and own in unquote(query))) and (rules is None or rules.decide(target).allowed)
 
     def _moved(self, item: QueuedUrl, stored: Stored, response: HttpResponse, result: Result) -> Handled:
         """A redirect: its target is an address of its own, if it belongs to the crawl."""
@@ -234,7 +306,7 @@ class CrawlHandler:
         if outcome.ok:
             self._follow(item, answer, result)
             etag, modified = response.header("etag") or "", response.header("last-modified") or ""
-            if (etag or modified) and functions is None:
+            if (etag or modified) and functions is None and answer.is_shown and answer.end == "fetched":
                 result.memory = PageMemory(item.key, etag[:500], modified[:100], seen=head.at)
         size = sum(map(len, answer.lines)) + 100 * len(result.found)
         return Handled(outcome, result, size=size, repeatable=repeatable)

@@ -27,16 +27,17 @@ from sanderling.crawl.sink import CrawlSink, CrawlState
 from sanderling.crawl.source import CUT, CrawlSource, HostShares, Progress, Settled
 from sanderling.crawl.work import JobWork, PagesWork
 from sanderling.engine.loop import Engine
-from sanderling.engine.rules import BlameRules, EngineRules
+from sanderling.engine.rules import BlameRules, EngineRules, RetryRule
 from sanderling.fetch.client import Client
 from sanderling.fetch.options import limiter_for
 from sanderling.files import FolderError, FolderLock, make_folder, read_small, write_file
 from sanderling.ids import UrlError, host_of
+from sanderling.limit import Limiter
 from sanderling.options import OptionError
 from sanderling.outcome import Code, Outcome
 from sanderling.readers.automatic import automatic_count
 from sanderling.readers.pool import Readers
-from sanderling.records.rows import RowWriter
+from sanderling.records.rows import RowReader, RowWriter
 from sanderling.stores import Batch, EndedUrl, FoundUrl, Ledger, QueuedUrl, RetryUrl, open_ledger
 from sanderling.systems import check_edition
 
@@ -216,6 +217,7 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     files = await ledger.row_files()
     rows = RowWriter(folder, ROWS[wanted.system], files, ledger.process)
     stack.callback(rows.close)
+    old_rows = stack.enter_context(RowReader(folder, ROWS[wanted.system], files)) if job is None and files else None
     limiter = limiter_for(options, clock=clock)
     client = await stack.enter_async_context(Client(options, limiter, clock=clock))
     count = automatic_count() if options.readers == AUTO else options.readers
@@ -257,14 +259,14 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
 
     handler = CrawlHandler(
         ledger, client, readers, robots, wanted.scope, clock,
-        max_depth=wanted.max_depth, functions=functions, session=session,
+        max_depth=wanted.max_depth, old_rows=old_rows, functions=functions, session=session,
     )  # fmt: skip
     handler.more_hosts = state.hosts
     sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock)
     source = CrawlSource(ledger, limiter, settle, progress, shares)
     rules = EngineRules(blame=BlameRules(patience=options.patience))
     if options.policy == "aimd":
-        rules = EngineRules(blame=None, retry=_retries(limiter.plan_retry))
+        rules = EngineRules(blame=None, retry=_retry_rule(limiter))
     engine = Engine(source, handler, sink, limiter, clock, rules)
     bounds = {name: vars(options).get(name.replace("-", "_")) for name in BOUNDS}
     parts = Parts(
@@ -286,14 +288,12 @@ def _settle_of_job(item: QueuedUrl, functions: Functions, scope: CrawlScope) -> 
     return None
 
 
-def _retries(plan: Callable[..., float | None]) -> Callable[[int, Outcome], float | None]:
-    """Retries as seed 003 has them: a Retry-After uses up no attempt."""
+def _retry_rule(limiter: Limiter) -> RetryRule:
+    """Retries as seed 003 has them."""
 
-    def retry(failures: int, outcome: Outcome) -> float | None:
-        if outcome.retry_after is not None:
-            return outcome.retry_after
+    def retry(host: str, failures: int, outcome: Outcome) -> float | None:
         error = None if outcome.status else outcome.code
-        return plan("", failures, status=outcome.status, error=error)
+        return limiter.plan_retry(host, failures, status=outcome.status, error=error)
 
     return retry
 

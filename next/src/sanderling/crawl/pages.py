@@ -1,18 +1,22 @@
 """Pages: the job that is written already. What a row says of a page, and where a page leads."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
+from sanderling.crawl.paging import link_of
 from sanderling.crawl.scope import CrawlScope
 from sanderling.crawl.work import FoundRequest, Head, PagesWork, ReadAnswer
 from sanderling.extract.charset import charset_of, decode
-from sanderling.extract.html import PageFacts, read_page
+from sanderling.extract.html import PageFacts, read_page, refresh_target
 from sanderling.extract.robots import directives
 from sanderling.extract.sitemaps import is_sitemap, read_sitemap
+from sanderling.ids import UrlError, normalise_url
 
 SITEMAP = "sitemap"  # the function of requests for sitemaps
 DEEPEST_SITEMAP = 5  # so many of them one inside the other
@@ -23,6 +27,8 @@ _UNSAID = frozenset({"", "application/octet-stream", "application/unknown", "unk
 _STARTS = (b"<!doctype html", b"<html", b"<head", b"<body", b"<title", b"<script", b"<h1", b"<div", b"<p>")
 _TARGETS = re.compile(r"\]\([^()\n]*\)")
 _WORDS = re.compile(r"\w+")
+# Bytes that no text has, by the MIME Sniffing Standard.
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 class PageRow(msgspec.Struct, omit_defaults=True):
@@ -48,6 +54,7 @@ class PageRow(msgspec.Struct, omit_defaults=True):
     published: str | None = None
     text: str | None = None
     links: tuple[str, ...] = ()
+    nofollow: tuple[str, ...] = ()  # of those
     metadata: dict[str, str] = {}
     json_ld: tuple[Any, ...] = ()
     json: msgspec.Raw | None = None
@@ -83,46 +90,59 @@ class PageReader:
         """What came of a response with a good status."""
         if len(head.hosts) + len(self._work.scope.hosts) > len(self._scope.hosts):
             self._scope.hosts.update(head.hosts)
+        if head.status == 304:
+            return self._unchanged(head, body)
         if head.function == SITEMAP:
             return self._sitemap(head, body)
-        kind = next((value for name, value in head.headers if name.lower() == "content-type"), "")
+        kind = _content_type(head)
         media = kind.partition(";")[0].strip().lower()
+        said = directives(value for name, value in head.headers if name.lower() == "x-robots-tag")
         if media in _HTML or (media in _UNSAID and _looks_like_html(body)):
-            return self._page(head, body, kind)
+            return self._page(head, body, kind, said)
         row = row_of(head, "OK", bytes=len(body))
-        if media == "application/json" or media.endswith("+json"):
+        if ("noindex" in said or _is_past(said, head.at)) and not self._work.keep_noindex:
+            return ReadAnswer(lines=(msgspec.json.encode(row),))
+        if media.endswith(("/json", "+json")):
             _put_json(row, body)
-        if (media.startswith("text/") or media.endswith(("/json", "+json", "/xml", "+xml"))) and row.json is None:
-            text, row.charset = decode(body[:MAX_TEXT], charset_of(kind))
-            row.text = text
+        is_text = media.startswith("text/") or media.endswith(("/json", "+json", "/xml", "+xml"))
+        if row.json is None and (is_text or (not media and not _BINARY.search(body[:1445]))):
+            row.text, row.charset = decode(body[:MAX_TEXT], charset_of(kind))
             if len(body) > MAX_TEXT:
                 row.detail = f"cut: {len(body) - MAX_TEXT:,} bytes after the first {MAX_TEXT:,}"
         return ReadAnswer(lines=(msgspec.json.encode(row),))
 
-    def _page(self, head: Head, body: bytes, kind: str) -> ReadAnswer:
+    def _page(self, head: Head, body: bytes, kind: str, said: frozenset[str]) -> ReadAnswer:
         facts = read_page(body, kind or None, head.url, text=self._work.text)  # type: ignore[arg-type] # one of these
-        said = frozenset(facts.robots) | directives(
-            value for name, value in head.headers if name.lower() == "x-robots-tag"
-        )
+        said |= frozenset(facts.robots)
+        _put_headers(facts, head)
         every = [link.url for link in facts.links]
         others = [facts.canonical, *facts.alternates.values(), facts.refresh]
         every += dict.fromkeys(url for url in others if url is not None and url not in set(every))
-        row = row_of(
-            head,
-            "OK",
-            bytes=len(body),
-            charset=facts.charset,
-            detail="cut: " + "; ".join(facts.cut) if facts.cut else "",
-        )
-        if "noindex" not in said or self._work.keep_noindex:
+        cut = "cut: " + "; ".join(facts.cut) if facts.cut else ""
+        row = row_of(head, "OK", bytes=len(body), charset=facts.charset, detail=cut)
+        nofollow = tuple(link.url for link in facts.links if "nofollow" in link.rel.split())
+        is_shown = self._work.keep_noindex or not ("noindex" in said or _is_past(said, head.at))
+        if is_shown:
             _put_facts(row, facts, tuple(every))
-        followed = [link.url for link in facts.links if "nofollow" not in link.rel.split()]
-        followed += every[len(facts.links) :]
-        if "nofollow" in said or not self._work.follows:
-            followed = []
-        return self._led_to(followed, ReadAnswer(lines=(msgspec.json.encode(row),), text=_digest(facts, head.url)))
+            row.nofollow = nofollow
+            if said:
+                row.metadata = {**row.metadata, "robots": ", ".join(sorted(said))}
+        answer = ReadAnswer(lines=(msgspec.json.encode(row),), text=_digest(facts, head.url), is_shown=is_shown)
+        return self._led_to(every, nofollow, answer, said)
 
-    def _led_to(self, urls: list[str], answer: ReadAnswer) -> ReadAnswer:
+    def _unchanged(self, head: Head, line: bytes) -> ReadAnswer:
+        """The same links as in the row of an earlier run."""
+        old = msgspec.json.decode(line, type=PageRow)
+        row = row_of(head, "NOT_MODIFIED")
+        answer = ReadAnswer(lines=(msgspec.json.encode(row),), end="unchanged", code="NOT_MODIFIED")
+        said = frozenset(old.metadata.get("robots", "").split(", "))
+        return self._led_to(list(old.links), old.nofollow, answer, said)
+
+    def _led_to(
+        self, links: list[str], nofollow: tuple[str, ...], answer: ReadAnswer, said: frozenset[str]
+    ) -> ReadAnswer:
+        passed = set(nofollow)
+        urls = [url for url in links if url not in passed] if "nofollow" not in said and self._work.follows else []
         wanted = [url for url in urls if self._scope.wants(url)]
         has_host = self._scope.has_host
         named = (url for url in urls if url.endswith((".xml", ".txt", ".gz")) and is_sitemap(url))
@@ -153,6 +173,31 @@ def _put_facts(row: PageRow, facts: PageFacts, links: tuple[str, ...]) -> None:
     named = {"canonical": facts.canonical, "refresh": facts.refresh}
     named |= {f"hreflang:{language}": url for language, url in facts.alternates.items()}
     row.metadata = facts.metadata | {name: url for name, url in named.items() if url is not None}
+
+
+def _put_headers(facts: PageFacts, head: Head) -> None:
+    """What headers say instead of tags."""
+    links = [value for name, value in head.headers if name.lower() == "link"]
+    refresh = next((value for name, value in head.headers if name.lower() == "refresh"), "")
+    for field, target in (("canonical", link_of(links, "canonical")), ("refresh", refresh_target(refresh))):
+        if target and getattr(facts, field) is None:
+            with suppress(UrlError):
+                setattr(facts, field, normalise_url(target, head.url))
+
+
+def _is_past(said: frozenset[str], wall: float) -> bool:
+    """Whether a page is not to be shown since a time that it names."""
+    for each in said:
+        if each.startswith("unavailable_after:"):
+            with suppress(ValueError, IndexError):
+                return parsedate_to_datetime(each.partition(":")[2].strip()).timestamp() < wall
+    return False
+
+
+def _content_type(head: Head) -> str:
+    """The last Content-Type that is one; without a slash it says nothing."""
+    said = [value for name, value in head.headers if name.lower() == "content-type" and "/" in value.partition(";")[0]]
+    return said[-1] if said else ""
 
 
 def _put_json(row: PageRow, body: bytes) -> None:

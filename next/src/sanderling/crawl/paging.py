@@ -273,7 +273,7 @@ class LinkHeader(_Kind, frozen=True, tag="link_header"):
     def next(self, target: Target, seen: Seen, chain: Chain) -> tuple[Target, Chain] | None:
         """The request for that URL."""
         chain = chain.see(self._list(seen))
-        link = _link_of((value for name, value in seen.headers if name.lower() == "link"), self.rel)
+        link = link_of((value for name, value in seen.headers if name.lower() == "link"), self.rel)
         return None if link is None else _go(target, seen, chain, link)
 
 
@@ -290,7 +290,7 @@ def _go(target: Target, seen: Seen, chain: Chain, link: str) -> tuple[Target, Ch
     return target._replace(url=url), chain.follow(url)
 
 
-def _link_of(headers: Iterable[str], rel: str) -> str | None:
+def link_of(headers: Iterable[str], rel: str) -> str | None:
     """The target of the first link with that relation: RFC 8288, read piece by piece."""
     for value in headers:
         rest = value[:20_000]

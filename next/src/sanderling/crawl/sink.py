@@ -104,9 +104,10 @@ class CrawlSink:
                 again.append(RetryUrl(item, due, done.judgement.failures, outcome.code))
             elif is_kept:
                 stored.append(StoredUrl(item, result.code, result.end))
-                self._rows.append(item.key, result.lines, self._ledger.run)
+                number = self._rows.append(item.key, result.lines, self._ledger.run)
                 found += self._in_order(item, result)
-                memory += [result.memory] if result.memory is not None else []
+                if result.memory is not None:  # with the place of the row that holds as long as nothing changes
+                    memory.append(msgspec.structs.replace(result.memory, digest=number.to_bytes(6)))
                 self._progress.fetched += result.counts and not self._progress.of_requests
                 self._progress.records += len(result.lines)
             else:

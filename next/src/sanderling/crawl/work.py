@@ -53,6 +53,7 @@ class ReadAnswer(msgspec.Struct, array_like=True):
     passed: int = 0  # links that do not belong to it
     deep: int = 0  # that lead too deep
     text: bytes = b""  # digest of the whole text, by which repeats are known
+    is_shown: bool = True  # what it says is in its row
     end: str = "fetched"
     code: str = "OK"
     detail: str = ""

@@ -62,12 +62,17 @@ def judge(ended: Ended, host: HostEnds, rules: BlameRules) -> Judgement:
     return Judgement(Verdict.WAIT, ended.failures, rules.pause(1))
 
 
-def judge_by_retry(ended: Ended, retry: RetryRule | None) -> Judgement:
-    """The same where a rule of retries decides, and nobody is blamed. Without one, every response is a result."""
+def judge_by_retry(ended: Ended, retry: RetryRule | None, host: str) -> Judgement:
+    """The same where a rule of retries decides, and nobody is blamed. Without one, every response is a result.
+
+    What was not sent, and a Retry-After, use up no attempt.
+    """
     if retry is None or ended.standing is Standing.ANSWERED:
         return END
     if ended.standing is Standing.UNSENT:
         return Judgement(Verdict.WAIT, ended.failures, ended.outcome.retry_after or 0.0)
+    if ended.standing is Standing.REFUSED and ended.outcome.retry_after is not None:
+        return Judgement(Verdict.WAIT, ended.failures, ended.outcome.retry_after)
     failures = ended.failures + 1
-    wait = retry(failures, ended.outcome)
+    wait = retry(host, failures, ended.outcome)
     return Judgement(Verdict.FAIL, failures) if wait is None else Judgement(Verdict.RETRY, failures, wait)

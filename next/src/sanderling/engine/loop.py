@@ -417,7 +417,7 @@ class Engine:
     def _judge(self, ended: Ended, host: Host) -> Judgement:
         if self.rules.blame is not None and self.rules.retry is None:
             return judge(ended, host.ends, self.rules.blame)
-        return judge_by_retry(ended, self.rules.retry)
+        return judge_by_retry(ended, self.rules.retry, host.name)
 
     # Hosts.
 

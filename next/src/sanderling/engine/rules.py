@@ -29,7 +29,7 @@ class BlameRules:
         return min(self.most_failures, int(log(self.improbable) / log(max(self.usual_failures, min(usual, 0.99)))) + 1)
 
 
-RetryRule = Callable[[int, Outcome], float | None]
+RetryRule = Callable[[str, int, Outcome], float | None]  # host, failures in a row
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def read_page(body: bytes, content_type: str | None, url: str, *, text: TextMode
         published=_published(metadata, json_ld),
         canonical=canonical,
         alternates=alternates,
-        refresh=next((target for content in refreshes if (target := resolve(_refresh_target(content)))), None),
+        refresh=next((target for content in refreshes if (target := resolve(refresh_target(content)))), None),
         robots=tuple(sorted(directives(said))),
         links=links,
         metadata=metadata,
@@ -304,7 +304,7 @@ def _published(metadata: dict[str, str], json_ld: tuple[Any, ...]) -> str | None
     return None
 
 
-def _refresh_target(content: str) -> str | None:
+def refresh_target(content: str) -> str | None:
     """Where `5; url=/next` leads; None for the page itself."""
     _, mark, target = content[: 2 * MAX_URL].replace(",", ";", 1).partition(";")
     target = target.strip()

@@ -59,13 +59,14 @@ class RowWriter:
         self._length = self._lines.length  # with what waits
         self._counts = 0
 
-    def append(self, key: bytes, lines: Sequence[bytes], run: int) -> None:
-        """Keep the rows of an item until the next `write`. A line has no line break."""
+    def append(self, key: bytes, lines: Sequence[bytes], run: int) -> int:
+        """Keep the rows of an item until the next `write`; the number of their entry. A line has no line break."""
         content = b"".join([line + b"\n" for line in lines])
         self._entries.append(_ENTRY.pack(key, self._length, len(content), len(lines), run, zlib.crc32(content)))
         self._waiting.append(content)
         self._length += len(content)
         self._counts += len(lines)
+        return self._rows[1] + len(self._entries) - 1
 
     def write(self) -> list[RowFile]:
         """Put on disk what waits; how far both files reach now."""
@@ -127,6 +128,11 @@ class RowReader:
     def entry(self, file: str, number: int) -> Entry:
         """The entry at this place."""
         return self._files[file].entry(number)
+
+    def entry_of(self, key: bytes, number: int) -> Entry | None:
+        """The entry with this key and number."""
+        entries = (each.entry(number) for each in self._files.values() if number < each.keys.rows)
+        return next((entry for entry in entries if entry.key == key), None)
 
     def find(self, key: bytes) -> list[Entry]:
         """The entries of a key, the newest last. Reads the files of keys, not the rows."""
