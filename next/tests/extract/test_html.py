@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.extract.charset import charset_of, decode
-from sanderling.extract.html import MAX_HTML, MAX_LINKS, MAX_METADATA, MAX_TITLE, Link, PageFacts, read_page
+from sanderling.extract.html import (
+    MAX_HTML,
+    MAX_JSON_LD,
+    MAX_LINKS,
+    MAX_METADATA,
+    MAX_TITLE,
+    Link,
+    PageFacts,
+    read_page,
+)
 
 URL = "https://a.example/x/"
 
@@ -122,3 +131,9 @@ def test_what_a_bound_cut_is_named() -> None:
 def test_any_bytes_are_a_page(body: bytes, head: bytes) -> None:
     facts = read_page(head + body, None, URL)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(facts), type=PageFacts) == facts
+
+
+def test_json_ld_beyond_its_bound_is_named() -> None:
+    long = f'<script type=application/ld+json>["{"a" * (MAX_JSON_LD // 2)}"]</script>'
+    facts = of(long * 2)
+    assert (len(facts.json_ld), len(facts.cut)) == (1, 1)

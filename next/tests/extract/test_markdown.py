@@ -90,6 +90,16 @@ def test_what_is_around_the_main_text_is_cut(furniture: str) -> None:
     assert set(re.findall(r"\w+", text)) == set(re.findall(r"\w+", re.sub("<[^>]*>", " ", PARAGRAPH))) | {"Head"}
 
 
+def test_a_box_within_the_text_is_cut_by_its_name() -> None:
+    """Though so much of the page is named alike that it is not taken for furniture."""
+    box = f"<div class=promo>{PARAGRAPH.replace('prose', 'praise')}</div>"
+    others = f"<div class=promo>{'x ' * 150}</div>" * 3
+    page = f"<meta property=og:type content=article><body><div class=story>{box}{PARAGRAPH * 6}</div>{others}"
+    text = read_page(page.encode(), None, URL).text or ""
+
+    assert ("praise" in text, "x x" in text, text.count("prose")) == (False, False, 6)
+
+
 def test_a_list_of_links_is_the_text_of_a_page_that_has_nothing_else() -> None:
     assert "Entry 19" in (read_page(f"<body><h1>Index</h1>{MENU}</body>".encode(), None, URL).text or "")
 

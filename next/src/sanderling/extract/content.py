@@ -320,6 +320,4 @@ def _is_box(element: PageElement) -> bool:
         return False
     if element.tag in ("ul", "ol") or element.listed > 0.9 * element.size:
         return element.density > CROWDED_LIST and element.items > 2
-    if element.size < SHORTEST_VOTER and element.density > 0:
-        return True
     return element.density > (CROWDED_WELL_NAMED if weight else CROWDED)
