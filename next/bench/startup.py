@@ -1,4 +1,4 @@
-"""What a start costs: importing the package, --help, a command's --help, reading options; and how much code it runs.
+"""What a start costs: importing the package, --help, a command's --help, reading options.
 
 CPU of whole processes, the median of interleaved rounds. `cyclopts` is measured where .venv-peers has it (make peers).
 """
@@ -7,7 +7,6 @@ import argparse
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,23 +29,6 @@ app = App(result_action="return_value")
 def crawl(url: str, *, depth: int = 3, rps: float = 2.0, out: str = "x", quiet: bool = False, contact: str = ""):
     "Crawl."
 app(["crawl", "--help"])
-"""
-# Runs a crawl that reaches nobody until the engine's loop begins, and prints which functions of ours ran until then.
-TRACE = """
-import os, sys
-sys.argv = ["sanderling", "pages", "crawl", "http://127.0.0.1:9/", "--private", "--quiet", "--out", sys.argv[1]]
-seen = set()
-def note(frame, event, _argument):
-    code = frame.f_code
-    if event == "call" and "/sanderling/" in code.co_filename and "<module>" != code.co_name:
-        seen.add((code.co_filename, code.co_qualname))
-        if code.co_filename.endswith("engine/loop.py") and code.co_name == "run":
-            print(len(seen), len({name for name, _ in seen}))
-            sys.stdout.flush()
-            os._exit(0)
-sys.setprofile(note)
-from sanderling.cli.main import main
-main()
 """
 
 
@@ -106,15 +88,6 @@ def loaded(code: str) -> set[str]:
     )
 
 
-def functions_and_files(folder: str) -> tuple[int, int] | None:
-    """Of ours, from main to the loop; None while no system crawls."""
-    if not SYSTEMS:
-        return None
-    ran = subprocess.run([sys.executable, "-c", TRACE, folder], capture_output=True, text=True, check=False)
-    words = ran.stdout.split()
-    return (int(words[0]), int(words[1])) if len(words) == 2 else None
-
-
 def main() -> int:
     python = sys.executable
     first = all_commands(SYSTEMS)[0]
@@ -145,10 +118,6 @@ def main() -> int:
     ]
     if "cyclopts" in took:
         bars.append(Bar("ms of CPU beyond bare Python: a cyclopts program's --help", took["cyclopts"] - took["peer"]))
-    with tempfile.TemporaryDirectory() as folder:
-        counts = functions_and_files(f"{folder}/out")
-    if counts:
-        bars += [Bar("functions of ours from main to the loop", counts[0]), Bar("files of ours", counts[1])]
     return report(bars)
 
 
