@@ -1,22 +1,26 @@
 """`sanderling export`: what a folder has collected, into files that other programs read."""
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from sanderling.cli.context import Context
 from sanderling.files import Exit
+from sanderling.forms import Form
 from sanderling.options import REQUIRED, Options, option
 from sanderling.records.export import export, print_lines
 from sanderling.records.selection import Selection
 from sanderling.systems import system_of
+
+ExportTarget = Annotated[str, Form(str, "a file such as pages.csv, or - to print", "FILE")]
 
 
 class ExportOptions(Options):
     """Options of `export`."""
 
     folder: Path = option(REQUIRED, "The folder of a run, as --out named it.", argument="FOLDER")
-    to: str = option(
+    to: ExportTarget = option(
         REQUIRED, "The file to write: .jsonl, .csv, .parquet or .sqlite (table records); - prints JSON Lines."
     )
     where: str = option("", "Only records for which this JMESPath holds, such as likes > `10`.")

@@ -66,8 +66,15 @@ def _run(context: Context) -> Exit:
         begun = [each.words for each in commands if each.words.split()[0] == words[0]]
         typed = " ".join(words[:2] if begun else words[:1])
         names = [each.words for each in commands]
-        meant = f"; expected {' or '.join(begun)}" if begun else nearest(typed, names) or "; see sanderling --help"
-        raise OptionError(f"there is no command {typed[:60]}{meant}")
+        if typed.startswith("-"):
+            names = ["--version", "--completion", "--help"]
+        meant = (
+            f"; expected {' or '.join(begun)}"
+            if begun
+            else nearest(" ".join(words[:2]), names) or nearest(typed, names)
+        )
+        what = "option" if typed.startswith("-") else "command"
+        raise OptionError(f"there is no {what} {typed[:60]}{meant or '; see sanderling --help'}")
     kind = load_name(command.options)
     if "--help" in rest or "-h" in rest:
         context.print(command_help(command, kind, context.width))

@@ -11,8 +11,9 @@ import msgspec
 from aiohttp import web
 
 from sanderling.cli.commands import all_commands, find_command
-from sanderling.cli.context import Context
+from sanderling.cli.context import EXPECTED, Context
 from sanderling.cli.demo.journal import journal
+from sanderling.cli.demo.shop import shop
 from sanderling.cli.demo.upstream import Upstream
 from sanderling.cli.parse import parse
 from sanderling.cli.resolve import build, resolve
@@ -27,7 +28,7 @@ from sanderling.options import OptionError, Options, option
 from sanderling.systems import System, load_name
 from sanderling.web.dashboard import dashboard
 
-UPSTREAMS: dict[str, Callable[[Clock], Upstream]] = {"pages": journal}
+UPSTREAMS: dict[str, Callable[[Clock], Upstream]] = {"pages": journal, "jobs": shop}
 
 
 class DemoOptions(Options):
@@ -72,7 +73,7 @@ async def _serve(options: DemoOptions, context: Context) -> Exit:
     upstream = UPSTREAMS[str(options.system)](SystemClock())
     async with _serving(upstream, options.port) as url:
         context.print(f"Serving {upstream.shows}, at {url} until you press Ctrl-C. Try, in another terminal:")
-        context.print(f"  {context.command_line(upstream.words(url, Path(upstream.system)))}")
+        context.print(f"  {context.command_line(upstream.words(url, options.out))}")
         await asyncio.Event().wait()
     return Exit.DONE
 
@@ -125,7 +126,7 @@ class _Demo:
         unseen = replace(self._context, arguments=words, out=io.StringIO(), err=io.StringIO())
         try:
             await run_in_shell(system, options, unseen, self._clock, signals=False)
-        except FolderError as error:
+        except EXPECTED as error:
             return str(error)
         return ""
 
