@@ -223,7 +223,7 @@ async def test_a_crawl_that_goes_on_keeps_its_pace(tmp_path: Path) -> None:
             assert run.parts.limiter.limits.max_rps == 3.0
         async with open_run(pages_options(tmp_path, rps=5.0), SystemClock()) as run:
             assert run.parts.limiter.limits.max_rps == 5.0
-        with pytest.raises(FolderError, match="depth=16, not 3"):
+        with pytest.raises(FolderError, match="depth=100, not 3"):
             await crawl(pages_options(tmp_path, depth=3))
 
 

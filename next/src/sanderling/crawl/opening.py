@@ -26,6 +26,7 @@ from sanderling.crawl.session import JobSession
 from sanderling.crawl.sink import CrawlSink, CrawlState
 from sanderling.crawl.source import CUT, CrawlSource, HostShares, Progress, Settled
 from sanderling.crawl.work import JobWork, PagesWork
+from sanderling.engine.host_locks import HostLocks
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import BlameRules, EngineRules, RetryRule
 from sanderling.fetch.client import Client
@@ -38,6 +39,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.readers.automatic import automatic_count
 from sanderling.readers.pool import Readers
 from sanderling.records.rows import RowReader, RowWriter
+from sanderling.redact import Secret
 from sanderling.stores import Batch, EndedUrl, FoundUrl, Ledger, QueuedUrl, RetryUrl, open_ledger
 from sanderling.systems import check_edition
 
@@ -90,6 +92,18 @@ def read_notes(path: Path) -> CrawlNotes:
         return msgspec.json.decode(read_small(path, 1 << 30), type=CrawlNotes)
     except msgspec.DecodeError as error:
         raise FolderError(f"{path} is damaged: {error}", "restore it from a copy, or choose another folder") from None
+
+
+def ledger_of(folder: Path, notes: CrawlNotes, clock: Clock, *, read_only: bool = False) -> Ledger:
+    """The ledger of a crawl, in its folder or in the database that its notes name."""
+    store = notes.options.get("store")
+    if not store:
+        return open_ledger(folder / LEDGER, plan=notes.plan, clock=clock, read_only=read_only)
+    url = Secret(store).reveal() if store.startswith(("env:", "file:")) else store
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise OptionError("--store: found another text; expected postgresql://HOST/DATABASE")
+    name = notes.options.get("name") or folder.resolve().name
+    return open_ledger(url, name=name, plan=notes.plan, clock=clock, read_only=read_only)
 
 
 @asynccontextmanager
@@ -207,7 +221,7 @@ def _hosts_of(job: Job) -> list[str]:
 async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> CrawlRun:
     options, functions = wanted.options, wanted.functions
     folder, job = options.out, functions.job if functions is not None else None
-    ledger = await stack.enter_async_context(open_ledger(folder / LEDGER, plan=wanted.notes.plan, clock=clock))
+    ledger = await stack.enter_async_context(ledger_of(folder, wanted.notes, clock))
     if wanted.notes != wanted.before:
         write_file(notes_path(folder, wanted.system), msgspec.json.format(msgspec.json.encode(wanted.notes)) + b"\n")
     state = msgspec.msgpack.decode(ledger.state, type=CrawlState) if ledger.state else CrawlState()
@@ -267,7 +281,8 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     rules = EngineRules(blame=BlameRules(patience=options.patience))
     if options.policy == "aimd":
         rules = EngineRules(blame=None, retry=_retry_rule(limiter))
-    engine = Engine(source, handler, sink, limiter, clock, rules)
+    locks = HostLocks(folder.resolve().parent)  # crawls beside each other never share a host
+    engine = Engine(source, handler, sink, limiter, clock, rules, locks)
     bounds = {name: vars(options).get(name.replace("-", "_")) for name in BOUNDS}
     parts = Parts(
         wanted.system, folder, ledger, limiter, readers, handler, sink, engine, progress, clock, wanted.begin, bounds

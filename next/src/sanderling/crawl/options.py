@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from sanderling.fetch.options import RequestOptions
-from sanderling.forms import Form, Url
+from sanderling.forms import Form, SecretOrText, Url
 from sanderling.observe.options import ObserveOptions
 from sanderling.options import REQUIRED, OptionError, option
 
@@ -32,6 +32,10 @@ class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is
     )
     max_per_host: int | None = option(None, "Pages of one host at most.", low=1)
     max_per_domain: int | None = option(None, "Pages of all hosts under one registered domain at most.", low=1)
+    store: SecretOrText | None = option(
+        None, "Keep what is known in PostgreSQL, where several processes, each with its own --out, share the crawl."
+    )
+    name: str = option("", "The schema there; the name of --out by default.")
     readers: ReaderCount = option(AUTO, "Processes that read what came; 0 reads it in this one.", low=AUTO, high=256)
 
     __slots__ = ("given",)  # what was set, defaults not among it; no option itself
@@ -46,7 +50,7 @@ class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
     """What `pages crawl` takes."""
 
     urls: tuple[Url, ...] = option((), "Where to begin; a folder that exists needs none.", argument="URL")
-    depth: int = option(16, "Links to follow from the first addresses at most.", low=0, high=1000, plan=True)
+    depth: int = option(100, "Links to follow from the first addresses at most.", low=0, high=1000, plan=True)
     max_pages: int | None = option(None, "Pages to fetch at most; a larger number goes on.", low=1)
     max_same_text: int = option(
         200, "Pages of one kind whose whole text is known already, and four more for each new text; 0: any number.",

@@ -104,6 +104,10 @@ def _troubles(parts: "Parts", standing: "CrawlStanding", cut: dict[str, int]) ->
         for option, number in cut.items()
         if number
     ]
+    elsewhere = parts.engine.facts().elsewhere
+    if elsewhere:
+        named = ", ".join(list(elsewhere)[:3])
+        said.append(f"another crawl beside this one requests {named}; it waits until that has ended")
     for host in standing.hosts:
         if host.note:
             note = msgspec.msgpack.decode(host.note, type=HostState)

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,8 +63,8 @@ class CrawlRun:
     async def run(self) -> Exit:
         """Crawl until nothing is left to request; the exit code."""
         parts = self.parts
-        looking = asyncio.create_task(self._look())
-        try:
+        async with asyncio.TaskGroup() as group:
+            beside = [group.create_task(self._look()), group.create_task(self._hear())]
             await self._begin(parts.begin(self.begun == parts.ledger.run))
             if parts.ledger.finished and not self.stopped:
                 # A finished crawl is crawled anew: what has not changed says so.
@@ -73,10 +72,8 @@ class CrawlRun:
                 parts.progress.fetched = parts.progress.records = 0
                 await self._begin(parts.begin(False))  # noqa: FBT003 - whether this run has begun
             await parts.engine.run()
-        finally:
-            looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await looking
+            for task in beside:
+                task.cancel()
         if not self.stopped:
             await parts.ledger.finish()
         await self._count()
@@ -95,6 +92,11 @@ class CrawlRun:
         while True:
             await self._count()
             await self.parts.clock.sleep(LOOK)
+
+    async def _hear(self) -> None:
+        """Take up what other processes found at hosts of ours."""
+        while True:
+            self.parts.engine.wake(await self.parts.ledger.woken())
 
     async def _count(self) -> None:
         counts = await self.parts.ledger.counts()

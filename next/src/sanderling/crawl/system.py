@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sanderling.clock import SystemClock
-from sanderling.crawl.opening import LEDGER, ROWS, notes_path, open_run, read_notes
+from sanderling.crawl.opening import LEDGER, ROWS, ledger_of, notes_path, open_run, read_notes
 from sanderling.files import FolderError, FolderLock
 from sanderling.ids import UrlError, normalise_url, url_key
 from sanderling.options import OptionError
 from sanderling.records.answers import Shown, Task, Verified
 from sanderling.records.rows import RowReader
-from sanderling.stores import Ledger, open_ledger
+from sanderling.stores import Ledger, RowFile
 
 TASK_STATES = ("waiting", "failed", "refused", "left_out")
 
@@ -22,20 +22,26 @@ def _system_of(folder: Path) -> str:
 
 
 def _open_to_read(folder: Path) -> Ledger:
-    if not (folder / LEDGER).exists():
+    notes = read_notes(notes_path(folder, _system_of(folder)))
+    if not (notes.options.get("store") or (folder / LEDGER).exists()):
         raise FolderError(f"nothing was collected in {folder} yet", "run its crawl again")
-    return open_ledger(folder / LEDGER, plan={}, clock=SystemClock(), read_only=True)
+    return ledger_of(folder, notes, SystemClock(), read_only=True)
 
 
 def records(folder: Path) -> RowReader:
     """The rows of a crawl, as far as they count."""
 
-    async def files() -> RowReader:
+    async def files() -> list[RowFile]:
         async with _open_to_read(folder) as ledger:
-            return RowReader(folder, ROWS[_system_of(folder)], await ledger.row_files())
+            return _here(folder, await ledger.row_files())
 
     with ThreadPoolExecutor(1) as thread:  # the caller's may have an event loop
-        return thread.submit(asyncio.run, files()).result()
+        return RowReader(folder, ROWS[_system_of(folder)], thread.submit(asyncio.run, files()).result())
+
+
+def _here(folder: Path, files: list[RowFile]) -> list[RowFile]:
+    """Those of the processes that write into this folder."""
+    return [each for each in files if (folder / each.file).exists() or not each.process]
 
 
 async def show(folder: Path, key: str) -> Shown:
@@ -46,7 +52,7 @@ async def show(folder: Path, key: str) -> Shown:
         raise OptionError(f"KEY: {error}") from None
     async with _open_to_read(folder) as ledger:
         state = await ledger.show(url.split("/", 3)[2], url_key(url))
-        with RowReader(folder, ROWS[_system_of(folder)], await ledger.row_files()) as rows:
+        with RowReader(folder, ROWS[_system_of(folder)], _here(folder, await ledger.row_files())) as rows:
             lines = [line for entry in rows.find(url_key(url)) for line in entry.lines]
     if state is None or state.state == "stored":
         return Shown(lines, "it was fetched, and no record came of it" if state is not None and not lines else "")
@@ -58,7 +64,12 @@ async def verify(folder: Path) -> Verified:
     """Compare the rows with the ledger."""
     async with _open_to_read(folder) as ledger:
         files = await ledger.row_files()
-        with RowReader(folder, ROWS[_system_of(folder)], files) as rows:
+        here = _here(folder, files)
+        if away := [each.file for each in files if each not in here]:
+            raise FolderError(
+                f"{folder} lacks {', '.join(away[:6])}", "copy the rows of the other processes here first"
+            )
+        with RowReader(folder, ROWS[_system_of(folder)], here) as rows:
             faults = list(rows.damage())
             found = await ledger.verify(rows.keys(ledger.run))
             counts = await ledger.counts()
@@ -89,7 +100,7 @@ async def retry(folder: Path, state: str, host: str | None, code: str | None) ->
     """Let what is in a state be tried again."""
     with FolderLock(folder):
         notes = read_notes(notes_path(folder, _system_of(folder)))
-        async with open_ledger(folder / LEDGER, plan=notes.plan, clock=SystemClock()) as ledger:
+        async with ledger_of(folder, notes, SystemClock()) as ledger:
             return await ledger.retry(state, host=host, code=code)
 
 
