@@ -55,12 +55,17 @@ class Ended:
         """Whether the host responded well, be it with a body that was cut; our own guard's refusal shows nothing."""
         if self.standing is Standing.FAILED:
             return 200 <= self.outcome.status < 500
+        return self.is_good
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the host responded, and to the end."""
         return self.standing is Standing.ANSWERED and (self.outcome.ok or self.outcome.status > 0)
 
     @property
     def blames_host(self) -> bool:
         """Whether the item cannot be at fault: it was not sent, or it is the host's own document, or a probe."""
-        return self.probe or self.of_host or not self.outcome.sent
+        return (self.probe and not self.shows_life) or self.of_host or not self.outcome.sent
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +77,7 @@ class HostEnds:
     failed_at: float = -inf
     trouble: Outcome | None = None  # its last response, if nothing good came since
     row: int = 0  # failures since the last good response
-    own_row: int = 0  # of those the last so many cannot be an item's
+    own_row: int = 0  # of those so many cannot be an item's
     bad_probes: int = 0  # since the last good response
     failing: dict[Hashable, int] = field(default_factory=dict)  # items that failed since then, with failures before
     forgiven: dict[Hashable, int] = field(default_factory=dict)  # failures that count, of items the host failed
@@ -123,21 +128,23 @@ class HostEnds:
             for _ in range(ended.failures):
                 self._learn(1.0)  # they were by chance: items that always fail say nothing about the rest
             self._learn(0.0)
-        self.answered_at, self.silent_since, self.trouble = ended.at, None, None
+        self.answered_at = ended.at
+        if ended.is_good:
+            self.silent_since, self.trouble = None, None
+        else:  # nothing but bodies that are cut are waited for as long as nothing at all
+            self._note_failure(ended)
         if self.row:
             self.row = self.own_row = self.bad_probes = 0
             self.failing.clear()
 
     def _note_trouble(self, ended: Ended) -> None:
-        self.trouble, self.failed_at = ended.outcome, ended.at
-        if self.silent_since is None:
-            self.silent_since = ended.at
+        self._note_failure(ended)
         if ended.standing is Standing.REFUSED:
             times, since = self.refused.get(ended.key, (0, ended.at))
             self.refused[ended.key] = times + 1, since
             return
         self.row += 1
-        self.own_row = self.own_row + 1 if ended.of_host or not ended.outcome.sent else 0
+        self.own_row += ended.of_host or not ended.outcome.sent
         if ended.probe:
             self.bad_probes += 1
             self.forgiven.update(self.failing)
@@ -145,6 +152,11 @@ class HostEnds:
         elif not ended.blames_host:
             self.failing.setdefault(ended.key, ended.failures)
             self.forgiven.pop(ended.key, None)
+
+    def _note_failure(self, ended: Ended) -> None:
+        self.trouble, self.failed_at = ended.outcome, ended.at
+        if self.silent_since is None:
+            self.silent_since = ended.at
 
     def _learn(self, failed: float) -> None:
         self._seen = min(self._seen + 1, _AVERAGED)

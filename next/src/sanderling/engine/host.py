@@ -57,6 +57,7 @@ class Host:
     misses: int = 0  # turns in a row without a permit: it shares a limit with others
     _fresh: dict[str, deque[Any]] = field(default_factory=dict)  # by class, what has not failed
     _again: deque[Any] = field(default_factory=deque)  # what has
+    lacks_a_class: bool = False  # one was sent to its end: more of it may wait on disk while others are in memory
     _since_again: int = 0  # items sent since one of those
     _shares: Shares | None = None
 
@@ -81,6 +82,7 @@ class Host:
 
     def add(self, items: Iterable[Any]) -> None:
         """Line up what was read."""
+        self.lacks_a_class = False
         for item in items:
             self.ready += 1
             if item.failures:
@@ -120,5 +122,6 @@ class Host:
         item = line.pop() if self.from_tail else line.popleft()
         if not line:
             del fresh[kind]
+            self.lacks_a_class = True
         self.ready -= 1
         return item

@@ -8,7 +8,7 @@ now has its turn when it may, so it holds up nobody. No step looks at all hosts 
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,7 @@ from sanderling.engine.ports import (
     StoreAwayError,
 )
 from sanderling.engine.rules import EngineRules
-from sanderling.engine.turns import Turns
+from sanderling.engine.turns import Rest, Resting, Turns
 from sanderling.engine.writer import Unwritten
 from sanderling.outcome import Outcome
 from sanderling.stores import HostWork
@@ -40,6 +40,7 @@ from sanderling.stores import HostWork
 T = TypeVar("T")
 
 LOOK = 5.0  # seconds between looks for hosts that are due again, or that another crawl has let go
+LOOK_PAUSE = 0.5  # between two looks at least, where more hosts are known than fit in memory
 LEASE_LOOK = 0.5  # and for a lease that was renewed
 SOONEST = 0.0005  # seconds
 SOON, LATEST = 0.01, 2.0  # to try again for a permit that another host got, the pause doubling
@@ -116,9 +117,7 @@ class Engine:
         self._down = Turns()  # hosts that are only probed
         self._aside = Turns()  # parked hosts, which keep no run alive
         self._crowd: dict[Host, None] = {}  # strangers whose turn came while strangers had half of the slots
-        # Hosts that may be forgotten where there is no room for another, those first that rest for longest.
-        self._idle: OrderedDict[Host, None] = OrderedDict()  # they have no work, or keep no run alive
-        self._later: OrderedDict[Host, None] = OrderedDict()  # they have some, and it is due much later
+        self._resting = Resting()
         self._blocked_hosts: dict[str, Host] = {}  # whose turn came while they were blocked
         self._elsewhere: dict[str, Host] = {}  # that another crawl requests
         self._flights: dict[Flight, None] = {}
@@ -133,6 +132,8 @@ class Engine:
         self._loading = 0
         self._writes = 0
         self._exhausted = -1  # the number of writes after which the source had no host that is not held
+        self._released: set[str] = set()  # hosts that were let go while the source was asked for some
+        self._looked_at = 0.0
         self._has_overflow = False  # it may have more than there was room for
         self._load_event, self._write_event, self._look_event = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._over = asyncio.Event()
@@ -197,9 +198,7 @@ class Engine:
 
     def wake(self, hosts: Iterable[str]) -> None:
         """These hosts have new work."""
-        now = self._clock.now()
-        for name in hosts:
-            self._more(name, now)
+        self._wake(hosts, self._clock.now())
         self._pump()
 
     def facts(self) -> EngineFacts:
@@ -293,10 +292,11 @@ class Engine:
 
     def _serve(self, host: Host, now: float) -> None:
         """It is this host's turn: send one of its items, if one may be sent."""
+        self._resting.remove(host)
         if host.name in self._blocked:
             self._blocked_hosts[host.name] = host
             return
-        wait = self._pacer.ready_at(host.name) - now
+        wait = self._ready_at(host, now) - now
         blame = self.rules.blame
         if blame is not None and not host.parked and wait > 0 and host.ends.is_hopeless(wait, blame):
             self._park(host, now)
@@ -316,7 +316,8 @@ class Engine:
             host.misses = 0
             self._send(host, permit, now, probing=probing)
             few = FEW if not host.depth else self.rules.load << (host.depth - 1)
-            if host.ready < min(few, self._share) and not (host.loading or host.parked) and host.has_more(now):
+            is_short = host.ready < min(few, self._share) or (host.lacks_a_class and host.ready < self._share)
+            if is_short and not (host.loading or host.parked) and host.has_more(now):
                 self._read(host)
             self._place(host, now)
 
@@ -412,6 +413,8 @@ class Engine:
             self._verdicts[judgement.verdict] += 1
             self._unwritten.add(Done(item, handled, judgement), now)
         self._park_or_welcome(host, ended, now)
+        if host.good is not None and not ends.bad_probes and ended.standing is Standing.FAILED:
+            self._pacer.probe_now(host.name)  # what looks like an outage may be some bad items
         self._place(host, now)
 
     def _judge(self, ended: Ended, host: Host) -> Judgement:
@@ -425,8 +428,7 @@ class Engine:
         """Give the host its next turn, in the queue where it belongs by now."""
         if host.name in self._blocked_hosts or host.name in self._elsewhere or host in self._crowd:
             return
-        self._idle.pop(host, None)
-        self._later.pop(host, None)
+        self._resting.remove(host)
         own = self._turns_of(host)
         for turns in (self._work, self._down, self._aside):
             if turns is not own:
@@ -434,25 +436,27 @@ class Engine:
         due = self._due(host, now, probing=own is not self._work)
         if due is not None:
             patience = self.rules.blame.patience if self.rules.blame is not None else inf
-            if due - now > patience and not host.parked and self._pacer.ready_at(host.name) - now > patience:
+            if due - now > patience and not host.parked and self._ready_at(host, now) - now > patience:
                 self._park(host, now)
                 return
             own.put(host, due)
-            if host.parked:
-                is_resting = host.parked_until > now + MUCH_LATER
-            else:
-                is_resting = not host.ready and host.more_at is not None and host.more_at > now + MUCH_LATER
-            if is_resting and not host.is_busy:
-                self._rest(host, self._idle if host.parked else self._later)
         else:
             own.remove(host)
-            if not host.is_busy:
-                self._rest(host, self._idle)
+        if not host.is_busy and (rest := self._rest_of(host, due, now)) is not None:
+            self._resting.put(host, rest)
+            is_roomy = 8 * len(self._resting) >= self.rules.hosts
+            if self._has_overflow and is_roomy and now >= self._looked_at + LOOK_PAUSE:
+                self._look_event.set()
 
-    def _rest(self, host: Host, resting: OrderedDict[Host, None]) -> None:
-        resting[host] = None
-        if self._has_overflow and 8 * (len(self._idle) + len(self._later)) >= self.rules.hosts:
-            self._look_event.set()
+    def _rest_of(self, host: Host, due: float | None, now: float) -> Rest | None:
+        """Whether and why the host may be forgotten: what is on disk says when it has to be taken up again."""
+        if due is None:
+            return Rest.IDLE
+        if host.parked:
+            return Rest.PARKED
+        # What makes a host in trouble wait, or one that has items in memory, is nowhere but here.
+        is_known = not host.ready and host.ends.silent_since is None
+        return Rest.LATER if is_known and host.more_at is not None and host.more_at > now + MUCH_LATER else None
 
     def _turns_of(self, host: Host) -> Turns:
         if host.parked:
@@ -474,7 +478,12 @@ class Engine:
         few = self.rules.blame is not None and host.ends.answered_at is None
         if host.inflight >= (min(2, self.rules.per_host) if few else self.rules.per_host):
             return None
-        return max(now, self._pacer.ready_at(host.name))
+        return max(now, self._ready_at(host, now))
+
+    def _ready_at(self, host: Host, now: float) -> float:
+        """When its limits let a request leave; `now` if they do: the pacer reads the clock later."""
+        ready = self._pacer.ready_at(host.name)
+        return now if ready <= self._clock.now() else ready
 
     def _is_probed(self, host: Host) -> bool:
         """Whether only probes are sent to the host."""
@@ -485,9 +494,11 @@ class Engine:
 
     def _probe_at(self, host: Host, now: float) -> float:
         """When the host may be probed next."""
-        ready = self._pacer.ready_at(host.name)
+        ready = self._ready_at(host, now)
         if host.parked:
             return max(now, ready, host.parked_until)
+        if host.good is not None and not host.ends.bad_probes:
+            return max(now, ready)
         pause = min(LONGEST_PROBE_PAUSE, 2.0 * 2.0 ** min(host.ends.bad_probes, 16))
         since = host.probed_at if host.ends.bad_probes else host.ends.failed_at
         return max(now, ready, since + pause)
@@ -496,14 +507,14 @@ class Engine:
         blame = self.rules.blame
         if blame is None:
             return
-        if ended.shows_life:
+        if ended.is_good:
             if host.parked:
                 host.parked, host.parked_until = False, 0.0
                 self._parked_inflight -= host.inflight + host.lent
                 self._parked.pop(host.name, None)
                 self._note(host, Parked(host.name, None), now)
         elif ended.standing in (Standing.FAILED, Standing.REFUSED) and (
-            host.parked or host.ends.is_hopeless(self._pacer.ready_at(host.name) - now, blame)
+            host.parked or host.ends.is_hopeless(self._ready_at(host, now) - now, blame)
         ):
             self._park(host, now)
 
@@ -512,7 +523,7 @@ class Engine:
         if not host.parked:
             self._parked_inflight += host.inflight + host.lent
         host.parked = True
-        host.parked_until = max(now + PARKED_PAUSE, self._pacer.ready_at(host.name))
+        host.parked_until = max(now + PARKED_PAUSE, self._ready_at(host, now))
         self._parked[host.name] = host.ends.trouble
         self._note(host, Parked(host.name, host.parked_until - now, host.ends.trouble), now)
         self._place(host, now)
@@ -521,22 +532,25 @@ class Engine:
         if not self._unwritten.note(parked, now):
             host.unwritten += 1
 
-    def _more(self, name: str, now: float) -> None:
-        """The host has new work, as the source says."""
-        host = self._hosts.get(name)
-        if host is None:
+    def _wake(self, names: Iterable[str], now: float) -> None:
+        """These hosts have new work, and the source holds them for us."""
+        new = []
+        for name in names:
+            host = self._hosts.get(name)
+            if host is None:
+                new.append(name)
+                continue
+            host.stale |= host.loading
+            host.more_at = now
+            self._place(host, now)
+        for name in new:  # now no host that has new work can be forgotten for another
             self._hold(HostWork(name), now)
-            return
-        if host.loading:
-            host.stale = True
-        host.more_at = now
-        self._place(host, now)
 
     def _hold(self, work: HostWork, now: float) -> bool:
         """Take up a host, if there is room for it: hosts that can do nothing now have half of the room at most."""
         half = self.rules.hosts // 2
         is_elsewhere = self._locks is not None and not self._locks.acquire(work.name)
-        is_full = len(self._hosts) >= self.rules.hosts and not self._make_room(for_later=work.wait > MUCH_LATER)
+        is_full = len(self._hosts) >= self.rules.hosts and not self._make_room(work)
         if is_full or (is_elsewhere and len(self._elsewhere) > half) or (work.parked and len(self._aside) > half):
             self._let_go(work.name)
             self._has_overflow = True
@@ -548,23 +562,23 @@ class Engine:
         self._place(host, now)
         return True
 
-    def _make_room(self, *, for_later: bool) -> bool:
-        """Forget a host that rests, for one that does not or will keep the run alive."""
-        resting = self._idle or (None if for_later else self._later)
-        if not resting:
-            return False
-        self._forget(next(iter(resting)))
-        return True
+    def _make_room(self, work: HostWork) -> bool:
+        """Forget a host that rests."""
+        rest = Rest.PARKED if work.parked else Rest.LATER if work.wait > MUCH_LATER else None
+        host = self._resting.first_above(rest)
+        if host is not None:
+            self._forget(host)
+        return host is not None
 
     def _forget(self, host: Host) -> None:
         for turns in (self._work, self._down, self._aside):
             turns.remove(host)
-        self._idle.pop(host, None)
-        self._later.pop(host, None)
+        self._resting.remove(host)
         del self._hosts[host.name]
         self._let_go(host.name)
 
     def _let_go(self, name: str) -> None:
+        self._released.add(name)
         if self._locks is not None:
             self._locks.release(name)
         self._source.release(name)
@@ -654,13 +668,15 @@ class Engine:
             self._look_event.clear()
             writes = self._writes
             room = min(1000, self._room)
+            self._released.clear()
             found = await self._available(partial(self._source.hosts, room)) if room else ()
+            self._looked_at = self._clock.now()
             now = self._clock.now()
             if room:
                 self._has_overflow = len(found) == room
             took_up = has_seen_all = False
             for work in found:
-                if work.name in self._hosts:
+                if work.name in self._hosts or work.name in self._released:
                     continue
                 if self._hold(work, now):
                     took_up, first_refused = True, None
@@ -685,7 +701,7 @@ class Engine:
     @property
     def _room(self) -> int:
         """For how many hosts there is room, where those are forgotten that rest."""
-        return max(0, self.rules.hosts - len(self._hosts) + len(self._idle) + len(self._later))
+        return max(0, self.rules.hosts - len(self._hosts) + len(self._resting))
 
     def _retake(self, now: float) -> None:
         """Look whether another crawl has let go of hosts."""
@@ -761,8 +777,7 @@ class Engine:
                 host.stale |= host.loading
                 host.more_at = due if host.more_at is None else min(host.more_at, due)
             self._place(host, now)
-        for name in woken:
-            self._more(name, now)
+        self._wake(woken, now)
         for each in parked:
             aside = self._hosts[each.host]
             aside.unwritten -= 1

@@ -119,6 +119,9 @@ class Pacer(Protocol[P_co]):
     def is_open(self, host: str, /) -> bool:
         """Whether the host's circuit is open, or waits for a good probe."""
 
+    def probe_now(self, host: str, /) -> None:
+        """Let the first probe of a circuit that has just opened leave at once."""
+
 
 class Handler(Protocol[I_contra, P_contra]):
     """Fetches one item and understands the response. It decides nothing about time."""

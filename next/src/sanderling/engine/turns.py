@@ -1,6 +1,8 @@
-"""Whose turn is it? Hosts by when they may next be requested, each with one place."""
+"""Whose turn is it, and who may be forgotten? Hosts by when they may be requested, and those that rest."""
 
 import heapq
+from collections import OrderedDict
+from enum import IntEnum
 from itertools import count
 from math import inf
 
@@ -55,3 +57,37 @@ class Turns:
         host = heapq.heappop(self._heap)[2]
         del self._places[host]
         return host
+
+
+class Rest(IntEnum):
+    """Why a host may be forgotten to make room; each makes way for those below it, and for hosts that can work now."""
+
+    IDLE = 0  # it has no work
+    PARKED = 1  # it has some, for which no run waits
+    LATER = 2  # it has some, and it is due much later
+
+
+class Resting:
+    """Hosts that may be forgotten, those first that rest for longest."""
+
+    def __init__(self) -> None:
+        self._tiers: tuple[OrderedDict[Host, None], ...] = (OrderedDict(), OrderedDict(), OrderedDict())
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tiers))
+
+    def put(self, host: Host, rest: Rest) -> None:
+        """The host rests from now on."""
+        self._tiers[rest][host] = None
+
+    def remove(self, host: Host) -> None:
+        """It does not rest, if it did."""
+        for tier in self._tiers:
+            tier.pop(host, None)
+
+    def first_above(self, rest: Rest | None) -> Host | None:
+        """The host that makes way for one that rests for this reason, or that can work."""
+        for tier in self._tiers[:rest]:
+            if tier:
+                return next(iter(tier))
+        return None

@@ -152,6 +152,11 @@ class Breaker:
             self._items.add(object() if item is None else item)
         return self._trips(again=again) and self._move(Event.TRIPPED, now)
 
+    def hurry(self, now: float) -> None:
+        """Let the first probe leave at once, at a host that has answered before."""
+        if self.careful and self.answered and self.state is State.OPEN and self.openings == 1:
+            self.until = now
+
     def hold(self, until: float) -> None:
         """Stay open at least until then: a Retry-After outlasts the circuit's own time. Seed 003's time is exact."""
         if self.careful and self.state is State.OPEN:

@@ -133,6 +133,15 @@ class BaseLimiter:
         longest = min(options.retry_max_delay, options.retry_base_delay * 2.0 ** min(attempts - 1, 64))
         return self._random.uniform(0, longest)
 
+    def probe_now(self, host: str) -> None:
+        """Who knows a request that the host answers may send it at once when the circuit has just opened.
+
+        A false alarm costs one request then, and no time; in an outage the pauses begin with it.
+        """
+        scope = self._memory.find(host)
+        scope.breaker.hurry(self._now())
+        self._changed(scope)
+
     def set_cap(self, host: str, rps: float | None, why: str = "somebody asked for it") -> None:
         """Never request the host faster than `rps` a second; None lifts that. It outlives the host's eviction."""
         if rps is not None and not (isfinite(rps) and rps > 0):
