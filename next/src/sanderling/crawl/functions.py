@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -54,6 +54,8 @@ def load_job(source: bytes, path: Path) -> Job:
     before, reading_only = reading_only, True
     try:
         exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 - the file is the user's own program
+    except JobError as error:
+        raise JobError(f"{path}: {error}") from error
     except (Exception, SystemExit) as error:
         raise JobError(f"{path} does not run: {place_of(error, str(path))}") from error
     finally:
@@ -130,6 +132,11 @@ class Functions:
             return self.failure(FunctionError(f"TimeoutError: {said}"))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the same
             return self.failure(error)
+
+    def close(self) -> None:
+        """Call what `@job.end` has."""
+        for closer in self.job.closers:
+            closer()
 
     def failure(self, error: BaseException) -> ReadAnswer:
         """The answer for a page whose function failed; nothing of it is kept."""
@@ -393,13 +400,3 @@ def starts_of(functions: Functions, more: Iterable[str], *, only_more: bool = Fa
     except Exception as error:
         said = "it is async; expected a plain function" if inspect.isawaitable(given) else str(error)
         raise JobError(f"start of {job.name}: {said}; expected addresses and Requests") from error
-
-
-def end_of(functions: Functions) -> Callable[[], None]:
-    """Calls what `@job.end` has."""
-
-    def end() -> None:
-        for closer in functions.job.closers:
-            closer()
-
-    return end

@@ -46,7 +46,13 @@ async def run_job(job: Job, folder: str | Path, **options: Any) -> Crawled:  # n
 
 async def _crawled(options: CrawlOptions, system: str, job: Job | None) -> Crawled:
     async with open_run(options, SystemClock(), job) as run:
-        code = await run.run()
+        try:
+            code = await run.run()
+        except BaseExceptionGroup as group:  # of what goes on beside each other; who calls us wants the error itself
+            inner: BaseException = group
+            while isinstance(inner, BaseExceptionGroup):
+                inner = inner.exceptions[0]
+            raise inner from group
         counts = run.standing.counts
         ends = {name: sum(n for (end, _), n in counts.ends.items() if end == name) for name in ("fetched", "failed")}
         file = options.out / f"{ROWS[system]}.jsonl"

@@ -1,5 +1,6 @@
 """Opens a crawl: what it is made of, from what people set, what its folder says, and the job that they wrote."""
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -111,7 +112,8 @@ async def open_run(options: CrawlOptions, clock: Clock, job: Job | None = None) 
     """Open the crawl in the folder, or begin it. A `job` that is at hand is not read from its file."""
     if isinstance(options, JobOptions):
         system, source = "jobs", read_small(options.file, 16 << 20)
-        job = job or load_job(source, options.file)
+        # In a thread of its own no event loop runs, so that what the file does is as in a reader.
+        job = job or await asyncio.to_thread(load_job, source, options.file)
     else:
         system, source = "pages", b""
     make_folder(options.out)
@@ -237,17 +239,22 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     count = automatic_count() if options.readers == AUTO else options.readers
     argument = msgspec.msgpack.encode(wanted.work)
     readers = await stack.enter_async_context(
-        Readers("sanderling.crawl.work:open_work", argument, count=count, clock=clock)
+        Readers(
+            "sanderling.crawl.work:open_work",
+            argument,
+            count=count,
+            clock=clock,
+            closes=job is not None and bool(job.closers),
+        )
     )
     robots = RobotsRules(client, clock) if job is None or job.robots else None
     session = None
     if job is not None and job.auth is not None:
         session = JobSession(job.auth, wanted.scope.has_host, client, clock)
-    if job is not None and any(each.is_async for each in job.functions.values()) and count:
+    if functions is not None and job is not None and any(each.is_async for each in job.functions.values()) and count:
         for opener in job.openers:
             opener()
-        for closer in job.closers:
-            stack.callback(closer)
+        stack.callback(functions.close)
     counted = ("requests",) if job is not None else ("fetched", "unchanged")
     progress = Progress(
         fetched=sum(number for (end, _), number in counts.ends.items() if end in counted),

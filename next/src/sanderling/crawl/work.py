@@ -82,19 +82,26 @@ _head = msgspec.msgpack.Decoder(Head)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def open_work(argument: bytes) -> Callable[[bytes, bytes], bytes]:
+class ReaderWork:
     """The work of a reader of this crawl."""
+
+    def __init__(self, read: Callable[[Head, bytes], ReadAnswer], close: Callable[[], None]) -> None:
+        self._read = read
+        self.close = close
+
+    def __call__(self, head: bytes, body: bytes) -> bytes:
+        """The answer for a response."""
+        return _encode(self._read(_head.decode(head), body))
+
+
+def open_work(argument: bytes) -> ReaderWork:
+    """What a reader is told to open."""
     work: PagesWork | JobWork = msgspec.msgpack.decode(argument, type=PagesWork | JobWork)
     if isinstance(work, PagesWork):
         from sanderling.crawl.pages import PageReader  # noqa: PLC0415 - a reader imports what its crawl needs
 
-        read = PageReader(work).read
-    else:
-        import atexit  # noqa: PLC0415
+        return ReaderWork(PageReader(work).read, lambda: None)
+    from sanderling.crawl.functions import Functions  # noqa: PLC0415
 
-        from sanderling.crawl.functions import Functions, end_of  # noqa: PLC0415
-
-        functions = Functions.open(work)
-        read = functions.read
-        atexit.register(end_of(functions))
-    return lambda head, body: _encode(read(_head.decode(head), body))
+    functions = Functions.open(work)
+    return ReaderWork(functions.read, functions.close)

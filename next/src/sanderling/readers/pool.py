@@ -27,7 +27,18 @@ from typing import NamedTuple, Self
 import msgspec
 
 from sanderling.clock import Clock, cpu_seconds
-from sanderling.readers.reader import ANSWER, FAILURES, REQUEST, Opening, ReaderLimits, Work, answer_item, open_work
+from sanderling.readers.reader import (
+    ANSWER,
+    CLOSING,
+    FAILURES,
+    REQUEST,
+    Opening,
+    ReaderLimits,
+    Work,
+    answer_item,
+    close_work,
+    open_work,
+)
 
 # The rest of the environment may hold passwords.
 ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ")
@@ -143,6 +154,15 @@ class _Reader:
         with suppress(OSError):  # what it has started in a session of its own may hold the other end
             self._socket.shutdown(socket.SHUT_RDWR)
 
+    def close(self) -> None:
+        """Ask the process to close what it has opened, and to end."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
     def end(self) -> tuple[str, str]:
         """End the process if it lives, and free what belongs to it: reason and place of its death."""
         if self._process.returncode is not None:
@@ -182,11 +202,13 @@ class Readers:
         limits: ReaderLimits = ReaderLimits(),  # noqa: B008 - frozen
         # Other systems do not bound a process's address space, so its memory is measured from here.
         limit_memory: bool = sys.platform == "linux",
+        closes: bool = False,  # whether the work has something to close at its end, which is waited for
     ) -> None:
         self._opening = Opening(opening, argument, limits, limit_memory)
         self._limits = limits
         self._count = count
         self._clock = clock
+        self._closes = closes
         self._work: Work | None = None  # of this process, if there are no readers
         self._group = asyncio.TaskGroup()
         self._tasks: list[asyncio.Task[None]] = []
@@ -231,9 +253,21 @@ class Readers:
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
+            if self._closes:
+                await self._close()
             for reader in self._readers:
                 reader.end()
             self._readers.clear()
+
+    async def _close(self) -> None:
+        """Let the work close what it has opened."""
+        if self._work is not None:
+            close_work(self._work)
+        for reader in self._readers:
+            reader.close()
+        until = self._clock.now() + CLOSING
+        while not all(reader.has_ended() for reader in self._readers) and self._clock.now() < until:
+            await self._clock.sleep(0.02)
 
     def report(self) -> ReaderFacts:
         """What the pool has done so far."""

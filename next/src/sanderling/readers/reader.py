@@ -27,6 +27,7 @@ REQUEST = struct.Struct("<IQ?")  # bytes of the head, bytes of the body, whether
 ANSWER = struct.Struct("<QB?d")  # bytes of the answer, index in FAILURES, whether the reader ends, its CPU so far
 FAILURES = ("", "error", "memory", "answer too large")
 OPENING = 60.0  # seconds to import what the work needs
+CLOSING = 5.0  # and to close what it has opened
 
 
 class ReaderLimits(msgspec.Struct, frozen=True):
@@ -53,6 +54,13 @@ def open_work(function: str, argument: bytes) -> Work:
     module, _, name = function.partition(":")
     opening: Callable[[bytes], Work] = getattr(importlib.import_module(module), name)
     return opening(argument)
+
+
+def close_work(work: Work) -> None:
+    """Let a work function that can be closed free what it has opened."""
+    close = getattr(work, "close", None)
+    if close is not None:
+        close()
 
 
 def describe(error: BaseException) -> str:
@@ -118,7 +126,12 @@ def _serve(channel: socket.socket) -> None:
         if is_last:
             return
         del answer
-        head, body = _receive(channel)
+        try:
+            head, body = _receive(channel)
+        except EOFError:
+            signal.setitimer(signal.ITIMER_REAL, CLOSING)
+            close_work(works[0])
+            raise
         signal.setitimer(signal.ITIMER_PROF, limits.cpu)
         signal.setitimer(signal.ITIMER_REAL, limits.wall)
         failure, answer = answer_item(works[0], head, body, limits.answer)

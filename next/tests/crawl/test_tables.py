@@ -1,0 +1,255 @@
+"""Each row of the tables of a job's manual, through a reader process: one job that uses all of them."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from crawl.sites import HTML, Answer, Site, crawl, job_options, lines, rows, served
+
+from sanderling.crawl.library import run_job
+from sanderling.crawl.system import tasks, verify
+from sanderling.files import Exit
+from sanderling.jobs import Job, JobError, Reply
+
+pytestmark = pytest.mark.real
+
+PAGES = """
+from dataclasses import dataclass
+from datetime import date
+from sanderling import Job, Request
+
+def first(arguments):
+    yield "BASE/list/" + str(arguments["start"])
+    yield Request("BASE/form", form={"q": "x y"}, read="form")
+
+job = Job("tables", start=first, hosts=("HOST",), arguments={"start": 1}, max_depth=3, skip=("/skipped/*",))
+opened = []
+
+@dataclass
+class Item:
+    name: str
+    price: float
+
+@job.start
+def open_what_is_needed():
+    opened.append(1)
+
+@job.end
+def close_it():
+    with open("ENDED", "a") as file:
+        file.write("ended ")
+
+@job.before
+def sign(request):
+    return request.with_headers(X_Signature="s")
+
+@job.after
+def judge(reply):
+    if reply.header("X-Limit"):
+        return job.refused(0.1)
+    if b"nothing here" in reply.body:
+        return job.missing("it says so")
+
+@job.each
+def clean(record):
+    if isinstance(record, dict) and record.get("drop"):
+        return job.drop
+    if isinstance(record, dict):
+        record["cleaned"] = True
+
+@job.page("/list/{n}")
+def listing(page, n):
+    yield {
+        "row": "page",
+        "css": page.css("h1").text,
+        "text": page.css("h1::text").get(),
+        "attr": page.css("a.item::attr(href)").getall(),
+        "attrs": page.css("a.item").attrs("href"),
+        "xpath": page.xpath("//h1/text()").get(),
+        "re": page.re(r"Price (\\d+)"),
+        "re_first": page.css("p").re_first(r"Price (\\d+)"),
+        "urljoin": page.urljoin("x"),
+        "links": list(page.links())[:1],
+        "markdown": "words" in page.markdown(),
+        "captured": n, "args": page.args, "depth": page.depth, "status": page.status,
+    }
+    yield {"drop": True}
+    yield from page.follow_all("a.item")
+    yield page.follow(page.css("a.odd")[0], read="odd", data={"carried": [1]}, priority=5)
+    yield "/skipped/1"
+    yield "/fits/nothing"
+    yield page.follow("http://elsewhere.invalid/", read="odd")
+    yield Request("/key", key="one", read="odd")
+    yield Request("/key?again=1", key="one", read="odd")
+
+@job.page("/item/*", status=(404,))
+def item(page):
+    if page.status == 404:
+        return {"row": "missing"}
+    return Item(page.css("h1").text, 1.5)
+
+@job.read
+def odd(reply):
+    return [{"row": "odd", "data": reply.data, "when": date(2026, 1, 2)}]
+
+@job.read(record=dict)
+async def form(reply):
+    yield {"row": "form", "said": reply.json(), "opened": len(opened)}
+"""
+
+
+def answers() -> Site:
+    limited: list[int] = []
+
+    def form(request: web.Request) -> Answer:
+        said = f'{{"method": "{request.method}", "signed": "{request.headers.get("X-Signature")}"}}'
+        return 200, {"Content-Type": "application/json"}, said
+
+    def refusing(request: web.Request) -> Answer:
+        limited.append(1)
+        return 200, {**HTML, **({"X-Limit": "1"} if len(limited) == 1 else {})}, "<h1>Three</h1>"
+
+    first = (
+        "<h1>One</h1><p>Some words. Price 12</p><a class=item href=/item/1>x</a><a class=item href=/item/2>x</a>"
+        "<a class=item href=/item/3>x</a><a class=item href=/item/4>x</a><a class=odd href=/odd>x</a>"
+    )
+    return Site(
+        {
+            "/list/1": first,
+            "/item/1": "<h1>First</h1>",
+            "/item/2": (404, HTML, "no"),
+            "/item/3": refusing,
+            "/item/4": "nothing here",
+            "/odd": "x",
+            "/key": "x",
+            "/form": form,
+        }
+    )
+
+
+async def test_every_row_of_the_tables(tmp_path: Path) -> None:
+    site, out, file = answers(), tmp_path / "out", tmp_path / "tables.py"
+    async with served(site):
+        file.write_text(
+            PAGES.replace("ENDED", str(tmp_path / "ended"))
+            .replace("BASE", site.base)
+            .replace("HOST", site.base.partition("//")[2])
+        )
+        code, _ = await crawl(job_options(out, file, readers=1, set={"start": "1"}))
+        listed = [each async for each in tasks(out, "left_out", None, None)]
+    found = {each.get("row", each.get("name")): each for each in lines(out / "records.jsonl")}
+
+    assert code == Exit.FAILED
+    page = found["page"]
+    assert {name: page[name] for name in ("css", "text", "xpath", "re", "re_first", "captured", "depth", "status")} == {
+        "css": "One", "text": "One", "xpath": "One", "re": ["12"], "re_first": "12", "captured": "1", "depth": 0,
+        "status": 200,
+    }  # fmt: skip
+    assert page["attr"] == page["attrs"] == ["/item/1", "/item/2", "/item/3", "/item/4"]
+    assert (page["urljoin"], page["links"]) == (f"{site.base}/list/x", [f"{site.base}/item/1"])
+    assert (page["markdown"], page["args"], page["cleaned"]) == (True, {"start": 1}, True)
+    assert (found["First"]["price"], found["Three"]["run"]) == (1.5, 1)
+    assert found["odd"]["when"] == "2026-01-02"
+    assert found["missing"]["cleaned"]
+    assert found["form"]["said"] == {"method": "POST", "signed": "s"}
+    assert found["form"]["opened"] == 1
+    assert "drop" not in found
+    assert (tmp_path / "ended").read_text() == "ended ended "  # in the reader, and here for the async function
+    counts = Counter(site.requests)
+    assert counts == {
+        "/list/1": 1,
+        "/item/1": 1,
+        "/item/2": 1,
+        "/item/3": 2,
+        "/item/4": 1,
+        "/odd": 1,
+        "/key": 1,
+        "/form": 1,
+    }
+    assert [each.key for each in listed] == ["http://elsewhere.invalid/"]
+    failed = rows(out, "failed.jsonl")
+    assert failed[f"{site.base}/item/4"]["detail"] == "it says so"
+    assert not (await verify(out)).faults
+
+
+JOB = "from sanderling import Job\njob = Job"
+READ = "\n@job.read\ndef r(reply): ..."
+BAD: dict[str, tuple[str, str]] = {
+    "no Python": ("def (", "SyntaxError"),
+    "an import that is missing": ("import nothing_of_that_name", "ModuleNotFoundError"),
+    "no job": ("x = 1", "no job"),
+    "two jobs": (JOB + '("a", start="x")\nother = Job("b", start="x")', "2 jobs"),
+    "no function": (JOB + '("a", start="https://a.example/")', "no function"),
+    "a start that is no URL": (JOB + '("a", start="x")' + READ, "URL"),
+    "a start that no function reads": (
+        JOB + '("a", start="https://a.example/x")\n@job.page("/y")\ndef r(page): ...',
+        "no page of a",
+    ),
+    "a start without hosts": (JOB + '("a", start=lambda a: [])' + READ, "no hosts"),
+    "a script without a guard": (
+        "import asyncio\nfrom sanderling import run_job\n" + JOB + '("a", start="https://a.example/")' + READ
+        + '\nasyncio.run(run_job(job, "x"))',
+        "__name__",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_a_file_that_is_wrong_is_refused_in_one_sentence(tmp_path: Path, case: str) -> None:
+    text, said = BAD[case]
+    file = tmp_path / "wrong.py"
+    file.write_text(text)
+    with pytest.raises(JobError, match=said):
+        await crawl(job_options(tmp_path / "out", file))
+
+
+async def test_another_job_or_other_arguments_need_another_folder(tmp_path: Path) -> None:
+    text = JOB + '("NAME", start="BASE/a", arguments={"n": 1})' + READ
+    site, file = Site({"/a": "x"}), tmp_path / "a.py"
+    async with served(site):
+        file.write_text(text.replace("BASE", site.base))
+        await crawl(job_options(tmp_path / "out", file))
+        with pytest.raises(Exception, match="arguments"):
+            await crawl(job_options(tmp_path / "out", file, set={"n": "2"}))
+        file.write_text(text.replace("BASE", site.base).replace("NAME", "OTHER"))
+        with pytest.raises(Exception, match="job="):
+            await crawl(job_options(tmp_path / "out", file))
+
+
+async def test_a_function_that_is_gone_waits_until_it_is_back(tmp_path: Path) -> None:
+    text = (
+        'from sanderling import Job, Request\njob = Job("a", start="BASE/a", max_requests=LIMIT)\n'
+        '@job.read\ndef r(reply):\n    yield Request("/b", read="NAME")\n\n'
+        '@job.read\ndef NAME(reply):\n    yield {"b": 1}\n'
+    )
+    site, file, out = Site({"/a": "x", "/b": "x"}), tmp_path / "a.py", tmp_path / "out"
+    async with served(site):
+        text = text.replace("BASE", site.base)
+        for name, limit, expected in (("one", "1", Exit.DONE), ("two", "9", Exit.WAITING), ("one", "9", Exit.DONE)):
+            file.write_text(text.replace("NAME", name).replace("LIMIT", limit))
+            code, _ = await crawl(job_options(out, file))
+            assert code == expected
+    assert site.requests == ["/a", "/b"]
+    assert len(lines(out / "records.jsonl")) == 1
+
+
+job = Job("here", start="http://127.0.0.1/", hosts=("127.0.0.1",))
+
+
+@job.read
+async def seen(reply: Reply) -> Any:
+    await asyncio.sleep(0)
+    return {"status": reply.status}
+
+
+async def test_from_python(tmp_path: Path) -> None:
+    site = Site({"/": "x"})
+    async with served(site):
+        own = Job("here", start=site.base + "/")
+        own.read(seen)
+        done = await run_job(own, tmp_path, private=True, policy="none")
+    assert (done.exit, done.kept, done.failed, done.waiting) == (Exit.DONE, 1, 0, 0)
+    assert lines(done.records)[0]["status"] == 200
