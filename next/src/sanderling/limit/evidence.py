@@ -6,6 +6,7 @@ queue at the host, found by latency. `QuotaWindow`: over how many seconds a quot
 and when to test a higher one.
 """
 
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf, log, sqrt
 
@@ -21,6 +22,7 @@ EXCESS = 0.03  # a limit refuses this share of the responses on top of the noise
 KEPT = 0.98  # of the counts, at each refusal: what noise there was an hour ago is forgotten
 
 
+@dataclass(slots=True, eq=False)
 class Noise:
     """Refusals that say nothing about our rate: a faulty node, a filter that guesses.
 
@@ -29,15 +31,13 @@ class Noise:
     they come more often than the noise does?
     """
 
-    __slots__ = ("_certain", "_refused", "_score", "_seen", "_served", "_shown", "share")
-
-    def __init__(self) -> None:
-        self.share = 0.0  # of all responses that are such refusals; 0 while nothing shows that there are any
-        self._shown = 0.0  # as it was when it was shown
-        self._certain = CERTAIN
-        self._seen = 0  # served at the last refusal
-        self._refused = self._served = 0.0  # at rates that are allowed
-        self._score = 0.0
+    share: float = 0.0  # of all responses that are such refusals; 0 while nothing shows that there are any
+    _shown: float = 0.0  # as it was when it was shown
+    _certain: float = CERTAIN
+    _seen: int = 0  # served at the last refusal
+    _refused: float = 0.0  # at rates that are allowed,
+    _served: float = 0.0
+    _score: float = 0.0
 
     @property
     def suspected(self) -> bool:
@@ -86,16 +86,14 @@ UNUSUAL = 2.0  # standard deviations above the usual share
 MOST_USUAL, GRANTED = 0.38, 0.33  # a share above the first is no consent until it has fallen below the second
 
 
+@dataclass(slots=True, eq=False)
 class Consent:
     """Whether the host serves what it is sent. Failures are no consent: a rate may grow only where their share is usual."""
 
-    __slots__ = ("_blamed", "_seen", "granted", "usual")
-
-    def __init__(self) -> None:
-        self.usual = USUAL  # the share of responses that fail, however little we send
-        self.granted = True  # whether that share is one to grow with at all
-        self._seen = USUAL_FROM
-        self._blamed = 0.0  # the share that made us send less
+    usual: float = USUAL  # the share of responses that fail, however little we send
+    granted: bool = True  # whether that share is one to grow with at all
+    _seen: int = USUAL_FROM
+    _blamed: float = 0.0  # the share that made us send less
 
     def judge(self, failed: int, responses: int) -> bool:
         """Take in a window of responses. Returns whether the rate may grow."""
@@ -149,42 +147,27 @@ class LatencyVerdict(Enum):
     BLAMELESS = "blameless"  # still as slow after we sent less, twice: this is its pace now
 
 
+@dataclass(slots=True, eq=False)
 class Slowness:
     """The latency that windows are judged by: the lowest median of the last minutes, of successes only.
 
     A refusal comes back fast and would make the host look fast; a failure says nothing of a queue.
     """
 
-    __slots__ = (
-        "_doubtful",
-        "_futile",
-        "_low",
-        "_lower",
-        "_met",
-        "_settled",
-        "_spread",
-        "_suspicions",
-        "_trouble",
-        "_turned",
-        "base",
-        "cuts",
-        "first",
-        "share",
-    )
-
-    def __init__(self) -> None:
-        self.share = SLOW_SHARE
-        self.base: float | None = None
-        self.cuts = 0  # times it was said that the host queues, since it was last fine
-        self.first = 0.0  # the quickest of the first few responses: they waited for none of ours
-        self._futile = self._suspicions = 0
-        self._trouble = inf  # the median that last made us send less
-        self._settled = 0.0
-        self._doubtful = True
-        self._low = self._lower = inf  # the lowest settled median of this period, and of the one before
-        self._turned = 0.0
-        self._met = 0  # responses that the base rests on, while the host is new
-        self._spread = 0.0  # of those
+    share: float = SLOW_SHARE
+    base: float | None = None
+    cuts: int = 0  # times it was said that the host queues, since it was last fine
+    first: float = 0.0  # the quickest of the first few responses: they waited for none of ours
+    _futile: int = 0
+    _suspicions: int = 0
+    _trouble: float = inf  # the median that last made us send less
+    _settled: float = 0.0
+    _doubtful: bool = True
+    _low: float = inf  # the lowest settled median of this period,
+    _lower: float = inf  # and of the one before
+    _turned: float = 0.0
+    _met: int = 0  # responses that the base rests on, while the host is new
+    _spread: float = 0.0  # of those
 
     @property
     def is_slow(self) -> bool:
@@ -448,6 +431,7 @@ class Phase(Enum):
     PROBING = "probing"  # after a refusal, one request at a time
 
 
+@dataclass(slots=True, eq=False)
 class Limit:
     """What a host's refusals have proved about its limit. Made when it first refuses or queues.
 
@@ -460,79 +444,49 @@ class Limit:
       bucket, found by being fooled once): then short tests pass that should not, and the ceiling from before stands.
     """
 
-    __slots__ = (
-        "_again",
-        "_anchor_at",
-        "_anchor_served",
-        "_busy",
-        "_deep",
-        "_doubts",
-        "_failed_at",
-        "_giving_until",
-        "_honest",
-        "_landed",
-        "_level",
-        "_over",
-        "_phase",
-        "_refine",
-        "_refused_at",
-        "_refused_last",
-        "_served",
-        "_step",
-        "_tests",
-        "_thin",
-        "_trust",
-        "_unproved",
-        "bare",
-        "began",
-        "directed",
-        "evidence",
-        "expected",
-        "next_test",
-        "noise",
-        "passed",
-        "probes",
-        "queues",
-        "risen",
-        "saturated",
-        "suspicious",
-        "test_ends",
-        "window",
-    )
+    began: float  # when this stretch began: with the first request, and after each closure
+    passed: float  # the last rate that held, while growing or testing
+    window: QuotaWindow = field(init=False)
+    evidence: Evidence = Evidence.NOTHING
+    next_test: float = inf
+    test_ends: float = inf
+    risen: bool = False  # tests have passed so far above the ceiling that there is another one
+    suspicious: bool = False  # refusals may be noise: then hold and see
+    noise: float = 0.0  # the share of refusals that say nothing
+    queues: bool = False  # latency rose with our rate
+    saturated: bool = False  # the host was kept busy since the allowance was last used up
+    probes: int = 0
+    directed: bool = False  # a Retry-After told us to wait
+    bare: bool = False  # it was a 503 that did not, or a failure
+    expected: bool = False  # it came after as many requests, or as long, as the one before
+    _step: float = STEP
+    _thin: bool = True  # a refusal after a handful of requests is still to be taken for chance
+    _refine: bool = False  # the next test looks between what held and what was refused
+    _failed_at: float = inf  # the lowest rate known to be too much
+    _over: float = inf  # the lowest rate that was refused with nothing saved up
+    _deep: bool = False  # unused allowance piles up at the host, so that short tests pass which should not
+    _again: bool = False  # a full second passed at the level that was refused last, and yet it was refused
+    _doubts: int = 0  # tests with nothing saved up that gained nothing,
+    _unproved: int = 0  # and others since
+    _honest: bool = False  # a test began just after a refusal, with nothing saved up that could fool it
+    _anchor_served: int = 0  # what was served when the allowance was last used up
+    _anchor_at: float = field(init=False)
+    _giving_until: float = field(init=False)  # while a sliding window may still give back what was used up at once
+    _phase: Phase = Phase.GROWING
+    _refused_at: float = field(init=False)
+    _refused_last: float = field(init=False)
+    _served: int = 0
+    _trust: float = TRUST
+    _busy: float = field(init=False)  # sent in the last second
+    _level: float = field(init=False)  # where tests began
+    _landed: float = field(init=False)  # where we landed
+    _tests: Tests = field(init=False)
 
-    def __init__(self, began: float, passed: float) -> None:
-        self.began = began  # when this stretch began: with the first request, and after each closure
-        self.passed = passed  # the last rate that held, while growing or testing
-        self.window = QuotaWindow(began)
-        self.evidence = Evidence.NOTHING
-        self.next_test = self.test_ends = inf
-        self.risen = False  # tests have passed so far above the ceiling that there is another one
-        self.suspicious = False  # refusals may be noise: then hold and see
-        self.noise = 0.0  # the share of refusals that say nothing
-        self.queues = False  # latency rose with our rate
-        self.saturated = False  # the host was kept busy since the allowance was last used up
-        self.probes = 0
-        self.directed = False  # a Retry-After told us to wait
-        self.bare = False  # it was a 503 that did not, or a failure
-        self.expected = False  # it came after as many requests, or as long, as the one before
-        self._step = STEP
-        self._thin = True  # a refusal after a handful of requests is still to be taken for chance
-        self._refine = False  # the next test looks between what held and what was refused
-        self._failed_at = inf  # the lowest rate known to be too much
-        self._over = inf  # the lowest rate that was refused with nothing saved up
-        self._deep = False  # unused allowance piles up at the host, so that short tests pass which should not
-        self._again = False  # a full second passed at the level that was refused last, and yet it was refused
-        self._doubts = 0  # tests with nothing saved up that gained nothing,
-        self._unproved = 0  # and others since
-        self._honest = False  # a test began just after a refusal, with nothing saved up that could fool it
-        self._anchor_served, self._anchor_at = 0, began  # what was served when the allowance was last used up
-        self._giving_until = began  # while a sliding window may still give back what was used up at once
-        self._phase = Phase.GROWING
-        self._refused_at = self._refused_last = began
-        self._served = 0
-        self._trust = TRUST
-        self._busy = self._level = self._landed = passed  # sent in the last second; where tests began; where we landed
-        self._tests = Tests(began, passed)
+    def __post_init__(self) -> None:
+        self.window = QuotaWindow(self.began)
+        self._anchor_at = self._giving_until = self._refused_at = self._refused_last = self.began
+        self._busy = self._level = self._landed = self.passed
+        self._tests = Tests(self.began, self.passed)
 
     # Tests above the ceiling.
 
