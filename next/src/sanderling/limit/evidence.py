@@ -251,7 +251,7 @@ def spread_of(ordered: list[float]) -> float:
 WINDOWS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0)  # seconds that quotas are counted over
 PROBE, PROBE_GROWTH = 0.25, 1.8  # seconds before the first probe of a closure, and how that grows
 KNOWN_GROWTH = 2.0  # of the pauses at a host that is known to count over a window: it will end when that does
-LATE = 0.2  # of a closure's length so far: the longest pause between two probes of a longer one
+LATE = 0.12  # of a closure's length so far: the longest pause between two probes of a longer one
 LONG = 20.0  # seconds; a pause between probes that is no longer than this is never too late
 TELLING = 10  # requests, or seconds, between two closures: after fewer they may have come alike by chance
 LONGEST_PROBE = 600.0  # seconds; a host that refused all day may open any minute
