@@ -74,6 +74,28 @@ SYSTEMS: tuple[System, ...] = (
             ),
         ),
     ),
+    System(
+        "polling",
+        "Documents of an upstream, each requested again and again at its own cadence.",
+        ("polling.json",),
+        "sanderling.polling.system",
+        (
+            Command(
+                "polling run",
+                "Poll the documents of an upstream, and tell followers what changes.",
+                "sanderling.polling.options:PollingOptions",
+                example="polling run http://localhost:8080 --out races",
+            ),
+            Command(
+                "polling set",
+                "List the settings of a run, or change them while it runs.",
+                "sanderling.polling.options:SetOptions",
+                "Maintain",
+                "sanderling.cli.polling_set:polling_set",
+                "polling set races raceIdleMs=3000",
+            ),
+        ),
+    ),
 )
 
 
