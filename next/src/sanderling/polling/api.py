@@ -11,7 +11,7 @@ from sanderling.options import OptionError
 from sanderling.polling.feed import Feed
 from sanderling.polling.scheduler import Scheduler
 from sanderling.polling.settings import PREFIX, parse_pairs
-from sanderling.polling.store import Target
+from sanderling.polling.store import PollTarget
 from sanderling.polling.tables import RECORDS, SNAPSHOT, TARGET_TYPES, Value
 from sanderling.serving import Input, Needs, Problem, Route, Streams
 
@@ -290,7 +290,7 @@ class Api:
             raise Problem(400, f"since is {after}, expected a position")
         return await self._streams.send(request, self._feed.follow(after))
 
-    def _figures(self, target: Target) -> TargetFigures:
+    def _figures(self, target: PollTarget) -> TargetFigures:
         return TargetFigures(*target[:9], target.failures, target.key in self._scheduler.live)
 
     async def _promoted(self, keys: Sequence[tuple[str, str]], *, missing_ok: bool = False) -> Promoted:

@@ -20,7 +20,7 @@ class RaceRow(NamedTuple):
         return self.valid and is_set(self.start) and not is_set(self.end)
 
 
-class Standing(NamedTuple):
+class RaceStanding(NamedTuple):
     """The race that runs, if any, and the one that comes next."""
 
     active: str | None
@@ -32,7 +32,7 @@ def is_set(date: str | None) -> bool:
     return bool(date) and not str(date).startswith("0")
 
 
-def standing(races: Iterable[RaceRow], selected: str | None = None) -> Standing:
+def standing(races: Iterable[RaceRow], selected: str | None = None) -> RaceStanding:
     """What runs, and what is next; `selected` is what the operator has chosen, where upstream says so.
 
     Of several that run, all but the latest were never ended: a timing computer that crashed leaves such.
@@ -42,12 +42,12 @@ def standing(races: Iterable[RaceRow], selected: str | None = None) -> Standing:
     active = max(running, key=lambda race: _sortable(race.start)).source_id if running else None
     chosen = next((race for race in ordered if race.source_id == selected), None)
     if chosen is not None:
-        return Standing(chosen.source_id if chosen.runs else active, chosen.source_id)
+        return RaceStanding(chosen.source_id if chosen.runs else active, chosen.source_id)
     completed = [number for number, race in enumerate(ordered) if is_set(race.end)]
     after = ordered[completed[-1] + 1 :] if completed else ordered
     following = next((race for race in after if not is_set(race.start)), None)
     following = following or next((race for race in ordered if not is_set(race.start) and not is_set(race.end)), None)
-    return Standing(active, following.source_id if following else None)
+    return RaceStanding(active, following.source_id if following else None)
 
 
 def _sortable(date: str | None) -> tuple[int, ...]:

@@ -20,11 +20,11 @@ from sanderling.outcome import Code
 from sanderling.polling.cadence import LIVE_BELOW, live_pause, next_on_grid, next_pause, phase
 from sanderling.polling.race import standing
 from sanderling.polling.settings import Settings, read_settings
-from sanderling.polling.store import Key, Polled, Store, Target, seconds_of
+from sanderling.polling.store import Key, Polled, Store, PollTarget, seconds_of
 from sanderling.polling.tables import SNAPSHOT
 from sanderling.polling.trackside import Document, DocumentError, odd_fields, read_current, read_event_id
-from sanderling.polling.turns import Turns
-from sanderling.polling.upstream import Requests, Upstream
+from sanderling.polling.turns import PollTurns
+from sanderling.polling.upstream import Requests, PolledUpstream
 
 TICK = 0.2  # seconds between two looks for due targets
 ACTIVITY = 0.5  # seconds between two looks at which race runs
@@ -43,7 +43,7 @@ CURRENT = "current"  # the key of what upstream says of its own selection; no ro
 class Live:
     """A target that is requested to the instant."""
 
-    target: Target
+    target: PollTarget
     interval: float  # seconds
     due: float
     wanted: bool = True
@@ -75,7 +75,7 @@ class Scheduler:
     """Polls the targets of a store, each at its cadence."""
 
     def __init__(
-        self, store: Store, upstream: Upstream, requests: Requests, clock: Clock, random: Random, *, next_race: str
+        self, store: Store, upstream: PolledUpstream, requests: Requests, clock: Clock, random: Random, *, next_race: str
     ) -> None:
         self.store = store
         self.settings = Settings()
@@ -94,7 +94,7 @@ class Scheduler:
         self._clock = clock
         self._random = random
         self._watches = next_race == "second" and bool(upstream.base)
-        self._turns = Turns(clock, self._next_live)
+        self._turns = PollTurns(clock, self._next_live)
         self._has_current = True  # whether upstream says which race is selected
         self._selected: str | None = None
         self._busy: set[Key] = set()  # requested, or not stored yet
@@ -285,13 +285,13 @@ class Scheduler:
             return True
         return False
 
-    def _note_late(self, target: Target, late: float) -> None:
+    def _note_late(self, target: PollTarget, late: float) -> None:
         if late > max(2.0, target.interval_ms / 2000):
             self.figures.late[target.key] = Late(late, self._clock.now())
         else:
             self.figures.late.pop(target.key, None)
 
-    async def _first_due(self) -> Target | None:
+    async def _first_due(self) -> PollTarget | None:
         skipped = self._busy | self.live.keys()
         for each in await self.store.due(len(skipped) + 1):
             if each.key not in skipped:
@@ -327,7 +327,7 @@ class Scheduler:
         await self._follow_live()
 
     async def _follow_live(self) -> None:
-        wanted: dict[Key, tuple[Target, int]] = {
+        wanted: dict[Key, tuple[PollTarget, int]] = {
             each.key: (each, each.interval_ms) for each in await self.store.fast(LIVE_BELOW)
         }
         if self.active and ("race", self.active) not in wanted:
@@ -427,7 +427,7 @@ class Scheduler:
             self.figures.latency += (took - self.figures.latency) * 0.1
         return response
 
-    async def _poll(self, target: Target, *, held: bool = False) -> bool:
+    async def _poll(self, target: PollTarget, *, held: bool = False) -> bool:
         """Request a target's document, and queue what came for the writer; whether it went well."""
         if not held:
             await self._turns.take(target.type)
@@ -445,7 +445,7 @@ class Scheduler:
         self._queue(polled)
         return polled.failures == 0
 
-    async def _snapshot(self, target: Target) -> bool:
+    async def _snapshot(self, target: PollTarget) -> bool:
         """All that describes an event: a row that a person has written stands for four."""
         event = target.event or target.source_id
         well = True
@@ -455,7 +455,7 @@ class Scheduler:
             well = well and not polled.failures
         return well
 
-    async def _ask(self, target: Target) -> Polled:
+    async def _ask(self, target: PollTarget) -> Polled:
         target = target if target.event or not self.event else target._replace(event=self.event)
         url, headers = self._upstream.place(target)
         fetched_at = self._clock.wall()
@@ -501,11 +501,11 @@ class Scheduler:
             target, status, fetched_at, wall + pause, etag if document is not None else None, failures, document
         )
 
-    def _interval(self, target: Target) -> int:
+    def _interval(self, target: PollTarget) -> int:
         """Milliseconds; a person's odd ones are bounded by the table already."""
         return max(target.interval_ms, 50)
 
-    def _pause_of_results(self, target: Target, response: HttpResponse, pause: float) -> float:
+    def _pause_of_results(self, target: PollTarget, response: HttpResponse, pause: float) -> float:
         """Results are written after the end, and emptied before they are written again."""
         if len(response.body) > 4:
             del self._empty[target.key]
@@ -513,7 +513,7 @@ class Scheduler:
         self._empty[target.key] += 1
         return min(pause, self.settings.resultsMs / 1000 * 2.0 ** min(self._empty[target.key] - 1, 8))
 
-    async def _read(self, target: Target, response: HttpResponse) -> Document:
+    async def _read(self, target: PollTarget, response: HttpResponse) -> Document:
         if len(response.body) <= INLINE:
             return self._upstream.read(target, response.body)
         return await asyncio.to_thread(self._upstream.read, target, response.body)
@@ -671,5 +671,5 @@ class Scheduler:
             each.woken.set()
 
 
-def _current(event: str) -> Target:
-    return Target(CURRENT, event, WATCH_MS, event=event)
+def _current(event: str) -> PollTarget:
+    return PollTarget(CURRENT, event, WATCH_MS, event=event)

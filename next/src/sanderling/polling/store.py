@@ -29,7 +29,7 @@ _ORDER = 'ORDER BY "nextDueAt", "priority" DESC LIMIT'
 _TARGET = 'WHERE "type" = $1 AND "sourceId" = $2'
 
 
-class Target(NamedTuple):
+class PollTarget(NamedTuple):
     """A row of ingest_targets."""
 
     type: str
@@ -74,7 +74,7 @@ class Change(NamedTuple):
 class Polled:
     """How a poll went, for the target's row."""
 
-    target: Target
+    target: PollTarget
     status: str
     fetched_at: float
     due: float
@@ -125,15 +125,15 @@ class Store:
 
     # Targets
 
-    async def targets(self, limit: int = 100_000) -> list[Target]:
+    async def targets(self, limit: int = 100_000) -> list[PollTarget]:
         """All targets, those that are due first at the beginning."""
         return await self._find(f"1 = 1 {_ORDER} $1", limit)
 
-    async def target(self, key: Key) -> Target | None:
+    async def target(self, key: Key) -> PollTarget | None:
         """One target."""
         return next(iter(await self._find(_TARGET.removeprefix("WHERE "), *key)), None)
 
-    async def due(self, limit: int) -> list[Target]:
+    async def due(self, limit: int) -> list[PollTarget]:
         """Enabled targets that are due: promoted ones first, then by due time and priority."""
         now = iso(self._clock.wall())
         found = await self._find(
@@ -144,13 +144,13 @@ class Store:
             found += await self._find(where, now, limit - len(found))
         return found
 
-    async def fast(self, below_ms: int) -> list[Target]:
+    async def fast(self, below_ms: int) -> list[PollTarget]:
         """Enabled targets with a shorter interval."""
         return await self._find(f'"intervalMs" < 1000 AND "intervalMs" < $1 AND {_POLLED}', below_ms)
 
-    async def _find(self, where: str, *values: object) -> list[Target]:
+    async def _find(self, where: str, *values: object) -> list[PollTarget]:
         rows = await self.database.read(f"SELECT {_COLUMNS} FROM ingest_targets WHERE {where}", *values)
-        return [Target(*row)._replace(enabled=bool(row[5])) for row in rows]
+        return [PollTarget(*row)._replace(enabled=bool(row[5])) for row in rows]
 
     async def add_targets(self, rows: Iterable[tuple[Key, str, int, float, int]]) -> None:
         """Add targets (key, event, interval, due, priority) that are not there; one that was gone is back."""

@@ -4,7 +4,6 @@ One set of statements serves SQLite and PostgreSQL; only what makes the tables d
 write by SQL: while we write, `stream.own` is 1, which nobody else ever sees.
 """
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ Row = dict[str, Value]
 FORMAT = 1
 
 
-class Column(NamedTuple):
+class RecordColumn(NamedTuple):
     """A column, and the field of upstream's document that it holds."""
 
     field: str
@@ -23,17 +22,20 @@ class Column(NamedTuple):
 
 
 def _name(field: str) -> str:
-    return re.sub(r"^[A-Z]+(?=[A-Z][a-z]|$)|^[A-Z]", lambda found: found[0].lower(), field)
+    """Start is `start`, PBLaps `pbLaps`, DNF `dnf`."""
+    capitals = len(field) - len(field.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+    first = capitals if capitals in (1, len(field)) else capitals - 1
+    return field[:first].lower() + field[first:]
 
 
-def _columns(text: str) -> tuple[Column, ...]:
+def _columns(text: str) -> tuple[RecordColumn, ...]:
     pairs = [word.partition(":") for word in text.split()]
-    return tuple([Column(field, _name(field), kind or "text") for field, _, kind in pairs])
+    return tuple([RecordColumn(field, _name(field), kind or "text") for field, _, kind in pairs])
 
 
 # Fields are upstream's, and a column is its field with a small first letter: Start is `start`. Lists of an object that
 # have a table of their own are not repeated.
-RECORDS: dict[str, tuple[Column, ...]] = {
+RECORDS: dict[str, tuple[RecordColumn, ...]] = {
     "events": _columns(
         "Name EventType Start:date End:date Laps:int PBLaps:int PackLimit:int RaceLength MinStartDelay MaxStartDelay"
         " PrimaryTimingSystemLocation RaceStartIgnoreDetections MinLapTime LastOpened:date Rounds:list Races:list"
@@ -129,7 +131,7 @@ def statements(dialect: str) -> Iterator[str]:
         yield from _triggers(dialect, table, columns)
 
 
-def _triggers(dialect: str, table: str, columns: tuple[Column, ...]) -> Iterator[str]:
+def _triggers(dialect: str, table: str, columns: tuple[RecordColumn, ...]) -> Iterator[str]:
     now = _NOW[dialect]
     due = _DUE.get(table, _OF_RACE)
     for op, row in (("insert", "NEW"), ("update", "NEW"), ("delete", "OLD")):

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from sanderling.polling.race import is_set
-from sanderling.polling.tables import RECORDS, Column, Row, Value
+from sanderling.polling.tables import RECORDS, RecordColumn, Row, Value
 
 LARGEST = 8 << 20  # bytes of a document
 MOST_ROWS = 20_000  # of one list; a race day has some hundreds
@@ -27,7 +27,7 @@ class DocumentError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DocumentScope:
     """Rows of a table for which a document is the whole truth: what it does not list is gone."""
 
     table: str
@@ -41,7 +41,7 @@ class Document:
     """What a document says."""
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)  # by table and key
-    scopes: list[Scope] = field(default_factory=list)
+    scopes: list[DocumentScope] = field(default_factory=list)
     races: list[str] | None = None  # of an event; None where it does not say
     odd: list[str] = field(default_factory=list)  # fields that were left as they are
     absent: bool = False  # there is no such file
@@ -152,7 +152,7 @@ def _event(content: dict[str, Any], event: str, document: Document) -> None:
         rows.setdefault(f"{event}:{pilot}", {"event": event, "pilot": pilot, "channel": None, "removed": True})
     document.rows["eventPilots"] = rows
     if whole:
-        document.scopes.append(Scope("eventPilots", "event", event))
+        document.scopes.append(DocumentScope("eventPilots", "event", event))
 
 
 def _race(content: dict[str, Any], event: str, race: str, document: Document) -> None:
@@ -170,7 +170,7 @@ def _race(content: dict[str, Any], event: str, race: str, document: Document) ->
                 document.odd.append(f"races.{name}")
             continue
         if _rows(table, items, own, document):
-            document.scopes.append(Scope(table, "race", race))
+            document.scopes.append(DocumentScope(table, "race", race))
 
 
 def _results(items: list[Any], event: str, source_id: str, document: Document) -> None:
@@ -189,7 +189,7 @@ def _results(items: list[Any], event: str, source_id: str, document: Document) -
         rows[f"{place}:{pilot}:{row.get('resultType') or ''}"] = {**row, "event": event, "race": race}
     document.rows["results"] = rows
     if whole:
-        scope = Scope("results", "event", event, "race") if of_event else Scope("results", "race", source_id)
+        scope = DocumentScope("results", "event", event, "race") if of_event else DocumentScope("results", "race", source_id)
         document.scopes.append(scope)
 
 
@@ -221,7 +221,7 @@ def _row(table: str, content: Mapping[str, Any], document: Document) -> Row:
     return row
 
 
-def _value(column: Column, value: object) -> Value:
+def _value(column: RecordColumn, value: object) -> Value:
     """A value as its column holds it. Raises ValueError for what it cannot hold."""
     match column.kind, value:
         case ("text", None):

@@ -11,7 +11,7 @@ SHARE = 0.06
 _LOOK = 0.05  # seconds until a waiting one looks again
 
 
-class Turns:
+class PollTurns:
     """At most `limit` requests in flight.
 
     With a limit of one, a request that is not live begins only if its usual time fits before the next live one is due;

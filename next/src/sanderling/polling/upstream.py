@@ -6,19 +6,19 @@ from sanderling.clock import Clock
 from sanderling.fetch.client import Client
 from sanderling.fetch.messages import Headers, HttpRequest, HttpResponse
 from sanderling.ids import host_of
-from sanderling.polling.store import Target
+from sanderling.polling.store import PollTarget
 from sanderling.polling.trackside import LARGEST, Document, path_of, read_document
 
 
-class Upstream(Protocol):
+class PolledUpstream(Protocol):
     """What the scheduler needs of one."""
 
     base: str  # of a Trackside; empty: there is no event to discover
 
-    def place(self, target: Target) -> tuple[str, Headers]:
+    def place(self, target: PollTarget) -> tuple[str, Headers]:
         """The URL of a target's document, and the headers for it."""
 
-    def read(self, target: Target, body: bytes) -> Document:
+    def read(self, target: PollTarget, body: bytes) -> Document:
         """The rows of a document. Raises DocumentError."""
 
 
@@ -28,11 +28,11 @@ class Trackside:
     def __init__(self, url: str) -> None:
         self.base = url.rstrip("/")
 
-    def place(self, target: Target) -> tuple[str, Headers]:
+    def place(self, target: PollTarget) -> tuple[str, Headers]:
         """The URL of a target's document."""
         return self.base + path_of(target.type, target.event, target.source_id), ()
 
-    def read(self, target: Target, body: bytes) -> Document:
+    def read(self, target: PollTarget, body: bytes) -> Document:
         """The rows of a document. Raises DocumentError."""
         return read_document(target.type, target.event, target.source_id, body)
 
