@@ -36,6 +36,7 @@ class PollingOptions(RequestOptions, ObserveOptions, AlertOptions, table="pollin
         "second", "How often the next race is polled: each second, or as any other that does not run."
     )
     once: bool = option(default=False, help="Poll each target once, and end.")
+    duration: Seconds | None = option(None, "Stop after this time.", low=0.1)
     port: int = option(8700, "The port of the API; 0 takes any.", low=0, high=65535)
     bind: str = option("127.0.0.1", "The address of the API; others than this machine's need a token.")
     token: Secret | None = option(None, "The admin's token; by default one is written into the folder.")

@@ -20,11 +20,11 @@ from sanderling.outcome import Code
 from sanderling.polling.cadence import LIVE_BELOW, live_pause, next_on_grid, next_pause, phase
 from sanderling.polling.race import standing
 from sanderling.polling.settings import Settings, read_settings
-from sanderling.polling.store import Key, Polled, Store, PollTarget, seconds_of
+from sanderling.polling.store import Key, Polled, PollTarget, Store, seconds_of
 from sanderling.polling.tables import SNAPSHOT
 from sanderling.polling.trackside import Document, DocumentError, odd_fields, read_current, read_event_id
 from sanderling.polling.turns import PollTurns
-from sanderling.polling.upstream import Requests, PolledUpstream
+from sanderling.polling.upstream import PolledUpstream, Requests
 
 TICK = 0.2  # seconds between two looks for due targets
 ACTIVITY = 0.5  # seconds between two looks at which race runs
@@ -75,7 +75,14 @@ class Scheduler:
     """Polls the targets of a store, each at its cadence."""
 
     def __init__(
-        self, store: Store, upstream: PolledUpstream, requests: Requests, clock: Clock, random: Random, *, next_race: str
+        self,
+        store: Store,
+        upstream: PolledUpstream,
+        requests: Requests,
+        clock: Clock,
+        random: Random,
+        *,
+        next_race: str,
     ) -> None:
         self.store = store
         self.settings = Settings()

@@ -73,6 +73,8 @@ class PollingRun:
             return Exit.FAILED if failing or self._scheduler.away else Exit.DONE
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(self._feed.work()), group.create_task(self._watch())]
+            if self._options.duration is not None:
+                self._clock.call_later(self._options.duration, self.stop)
             try:
                 await self._scheduler.run()
             finally:

@@ -189,7 +189,11 @@ def _results(items: list[Any], event: str, source_id: str, document: Document) -
         rows[f"{place}:{pilot}:{row.get('resultType') or ''}"] = {**row, "event": event, "race": race}
     document.rows["results"] = rows
     if whole:
-        scope = DocumentScope("results", "event", event, "race") if of_event else DocumentScope("results", "race", source_id)
+        scope = (
+            DocumentScope("results", "event", event, "race")
+            if of_event
+            else DocumentScope("results", "race", source_id)
+        )
         document.scopes.append(scope)
 
 

@@ -14,6 +14,7 @@ from sanderling.cli.commands import all_commands, find_command
 from sanderling.cli.context import EXPECTED, Context
 from sanderling.cli.demo.journal import journal
 from sanderling.cli.demo.shop import shop
+from sanderling.cli.demo.track import track
 from sanderling.cli.demo.upstream import Upstream
 from sanderling.cli.parse import parse
 from sanderling.cli.resolve import build, resolve
@@ -28,7 +29,7 @@ from sanderling.options import OptionError, Options, option
 from sanderling.systems import System, load_name
 from sanderling.web.dashboard import dashboard
 
-UPSTREAMS: dict[str, Callable[[Clock], Upstream]] = {"pages": journal, "jobs": shop}
+UPSTREAMS: dict[str, Callable[[Clock], Upstream]] = {"pages": journal, "jobs": shop, "polling": track}
 
 
 class DemoOptions(Options):
