@@ -32,7 +32,7 @@ DOCUMENTED = frozenset(
     "ada_url aiohttp aiohttp.abc aiohttp.resolver aiohttp.web asyncpg asyncpg.exceptions backports backports.zstd"
     " brotli compression.zstd html_to_markdown jmespath jmespath.exceptions jmespath.parser lxml msgspec msgspec.json"
     " msgspec.msgpack msgspec.structs msgspec.toml prometheus_client prometheus_client.core publicsuffixlist"
-    " pyarrow resiliparse resiliparse.extract.html2text resiliparse.parse"
+    " fastwarc.warc pyarrow resiliparse resiliparse.extract.html2text resiliparse.parse"
     " resiliparse.parse.encoding resiliparse.parse.html resiliparse.parse.lang rich rich.console rich.live rich.table"
     " rich.text scrapy selectolax.lexbor structlog structlog.stdlib trafilatura uvloop yarl".split()
 )

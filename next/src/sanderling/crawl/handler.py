@@ -8,6 +8,7 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawl.functions import FunctionError, Functions
+from sanderling.crawl.keep import Keeper
 from sanderling.crawl.page import Reply, request_of
 from sanderling.crawl.pages import SITEMAP, row_of, when
 from sanderling.crawl.repeats import mark_of
@@ -16,6 +17,7 @@ from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.scope import CrawlScope
 from sanderling.crawl.session import JobSession
 from sanderling.crawl.urls import absolute
+from sanderling.crawl.warc import Capture
 from sanderling.crawl.work import LARGEST_MEANING, FoundRequest, Head, ReadAnswer
 from sanderling.engine.ports import Handled
 from sanderling.fetch.client import Client
@@ -47,6 +49,7 @@ class Result:
     text: bytes = b""
     counts: bool = True  # as a page of --max-pages
     passed: int = 0
+    kept: list[Capture | bytes] = field(default_factory=list)
 
 
 class CrawlHandler:
@@ -62,6 +65,7 @@ class CrawlHandler:
         clock: Clock,
         *,
         max_depth: int,
+        keeper: Keeper,
         old_rows: RowReader | None = None,
         functions: Functions | None = None,
         session: JobSession | None = None,
@@ -73,6 +77,7 @@ class CrawlHandler:
         self._scope = scope
         self._clock = clock
         self._max_depth = max_depth
+        self._keeper = keeper
         self._old_rows = old_rows
         self._functions = functions
         self._session = session
@@ -107,10 +112,12 @@ class CrawlHandler:
         if response.location is not None and outcome.ok:
             passed = await self._through_wall(item, request, response, permit, cookie) if plain else None
             if passed is None:
+                self._keep(request, response, result)
                 return self._moved(item, stored, response, result)
             self.requests += passed.requests - response.requests
             response, outcome = passed, passed.outcome
             result = Result(requests=passed.requests, detail=outcome.detail)
+        self._keep(request, response, result)
         if response.status == 304:
             row = self._old_row(item)
             if row is None:
@@ -121,6 +128,10 @@ class CrawlHandler:
             return Handled(outcome, result, repeatable=plain)
         return await self._read(item, response, result, repeatable=plain)
 
+    def _keep(self, request: HttpRequest, response: HttpResponse, result: Result) -> None:
+        if (capture := self._keeper.take(request, response)) is not None:
+            result.kept.append(capture)
+
     def _old_row(self, item: QueuedUrl) -> bytes | None:
         """The row of an earlier run that still holds."""
         if self._old_rows is None or item.memory is None or not item.memory.digest:
@@ -130,7 +141,7 @@ class CrawlHandler:
 
     def _request(self, item: QueuedUrl, stored: Stored) -> HttpRequest:
         if self._functions is None:
-            return HttpRequest(item.url, headers=_conditions(item.memory))
+            return HttpRequest(item.url, headers=_conditions(item.memory), largest=self._keeper.largest)
         request = request_of(item.url, item.function, stored, max(-MOST_PRIORITY, min(item.priority, MOST_PRIORITY)))
         for function in self._functions.job.before_each:
             said = function(request)
@@ -203,7 +214,7 @@ class CrawlHandler:
         return Handled(refused, Result(end="refused", detail=decision.why))
 
     def _head(self, item: QueuedUrl, response: HttpResponse) -> Head:
-        at = self._clock.wall()
+        at = response.at or self._clock.wall()
         return Head(
             id=item.id, url=item.url, status=response.status, headers=response.headers, depth=item.depth,
             function=item.function, data=item.data, run=self._ledger.run, at=at, seconds=response.latency,
@@ -303,13 +314,25 @@ class CrawlHandler:
         result.counts = item.function != SITEMAP or functions is not None
         self.passed += answer.passed
         self.deep += answer.deep
+        if functions is None and answer.end == "fetched" and response.status != 304:
+            self._keep_body(response, result)
         if outcome.ok:
             self._follow(item, answer, result)
             etag, modified = response.header("etag") or "", response.header("last-modified") or ""
             if (etag or modified) and functions is None and answer.is_shown and answer.end == "fetched":
                 result.memory = PageMemory(item.key, etag[:500], modified[:100], seen=head.at)
-        size = sum(map(len, answer.lines)) + 100 * len(result.found)
+        size = sum(map(len, answer.lines)) + 100 * len(result.found) + (len(response.body) if result.kept else 0)
         return Handled(outcome, result, size=size, repeatable=repeatable)
+
+    def _keep_body(self, response: HttpResponse, result: Result) -> None:
+        """Keep the body of a page in a file, if it is wanted, and name it in its row."""
+        path, why = self._keeper.body_of(response)
+        if path:
+            result.kept.append(response.body)
+        said = {"body_path": path, "sha256": path.rpartition("/")[2]} if path else {"not_kept": why} if why else {}
+        if said:
+            more = msgspec.json.encode(said)[1:]
+            result.lines = tuple(line[:-1] + b"," + more for line in result.lines)
 
     def _judged(self, host: str, answer: ReadAnswer, response: HttpResponse) -> Outcome:
         """What the response means by what its function said of it."""

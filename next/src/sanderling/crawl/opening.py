@@ -16,11 +16,13 @@ from sanderling.clock import Clock
 from sanderling.crawl.functions import Functions, load_job, starts_of
 from sanderling.crawl.handler import CrawlHandler, found_url
 from sanderling.crawl.job import Job, JobError
+from sanderling.crawl.keep import Keeper
 from sanderling.crawl.options import AUTO, CrawlOptions, JobOptions, PagesOptions
 from sanderling.crawl.pages import SITEMAP
 from sanderling.crawl.repeats import Repeats
 from sanderling.crawl.request import Request, Stored
 from sanderling.crawl.robots import RobotsRules
+from sanderling.crawl.room import RoomBound
 from sanderling.crawl.run import CrawlRun, Parts
 from sanderling.crawl.scope import CrawlScope, LeaveOut, ScopeRules, read_leave_out, read_seeds
 from sanderling.crawl.session import JobSession
@@ -233,6 +235,9 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     files = await ledger.row_files()
     rows = RowWriter(folder, ROWS[wanted.system], files, ledger.process)
     stack.callback(rows.close)
+    types, max_file = (options.files, options.max_file) if isinstance(options, PagesOptions) else ((), 0)
+    keeper = Keeper(folder, options.keep, types, max_file, files, ROWS[wanted.system], ledger.process)
+    stack.callback(keeper.close)
     old_rows = stack.enter_context(RowReader(folder, ROWS[wanted.system], files)) if job is None and files else None
     limiter = limiter_for(options, clock=clock)
     client = await stack.enter_async_context(Client(options, limiter, clock=clock))
@@ -280,10 +285,10 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
 
     handler = CrawlHandler(
         ledger, client, readers, robots, wanted.scope, clock,
-        max_depth=wanted.max_depth, old_rows=old_rows, functions=functions, session=session,
+        max_depth=wanted.max_depth, keeper=keeper, old_rows=old_rows, functions=functions, session=session,
     )  # fmt: skip
     handler.more_hosts = state.hosts
-    sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock)
+    sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper)
     source = CrawlSource(ledger, limiter, settle, progress, shares)
     rules = EngineRules(blame=BlameRules(patience=options.patience))
     if options.policy == "aimd":
@@ -292,7 +297,20 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     engine = Engine(source, handler, sink, limiter, clock, rules, locks)
     bounds = {name: vars(options).get(name.replace("-", "_")) for name in BOUNDS}
     parts = Parts(
-        wanted.system, folder, ledger, limiter, readers, handler, sink, engine, progress, clock, wanted.begin, bounds
+        wanted.system,
+        folder,
+        ledger,
+        limiter,
+        readers,
+        handler,
+        sink,
+        keeper,
+        RoomBound(folder, options.max_disk, clock),
+        engine,
+        progress,
+        clock,
+        wanted.begin,
+        bounds,
     )
     return CrawlRun(parts, counts, state.begun)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from sanderling.fetch.options import RequestOptions
-from sanderling.forms import Form, SecretOrText, Url
+from sanderling.forms import Bytes, Form, SecretOrText, Url
 from sanderling.observe.options import ObserveOptions
 from sanderling.options import REQUIRED, OptionError, option
 
@@ -36,6 +36,12 @@ class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is
         None, "Keep what is known in PostgreSQL, where several processes, each with its own --out, share the crawl."
     )
     name: str = option("", "The schema there; the name of --out by default.")
+    keep: Literal["html", "warc"] | None = option(
+        None, "Keep what came as it came too: bodies in files, or whole responses in a web archive."
+    )
+    max_disk: Bytes | None = option(
+        None, "How large the folder may grow; then nothing is requested until there is room.", low=1 << 20
+    )
     readers: ReaderCount = option(AUTO, "Processes that read what came; 0 reads it in this one.", low=AUTO, high=256)
 
     __slots__ = ("given",)  # what was set, defaults not among it; no option itself
@@ -62,6 +68,8 @@ class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
     only: tuple[str, ...] = option((), "Follow links to these pages only: /blog/**, //*.example.org/blog/*.", plan=True)
     skip: tuple[str, ...] = option((), "Never follow links to these pages: /login, /*/print.", plan=True)
     keep_noindex: bool = option(default=False, help="Keep what pages say that ask not to be indexed.", plan=True)
+    files: tuple[str, ...] = option((), "Keep files of these types: application/pdf, image/*.")
+    max_file: Bytes = option(16 << 20, "How large such a file may be.", low=1, high=1 << 30)
     text: Literal["fast", "best", "none"] = option(
         "fast", "How the main text is found: best takes trafilatura and ten times as long.", plan=True
     )

@@ -99,7 +99,8 @@ def _hosts(parts: "Parts", standing: "CrawlStanding") -> tuple[HostReport, ...]:
 
 
 def _troubles(parts: "Parts", standing: "CrawlStanding", cut: dict[str, int]) -> list[str]:
-    said = [
+    said = [parts.room.said] if parts.room.is_full else []
+    said += [
         f"{number:,} addresses were cut off by {bound_words(parts, option)}; they wait"
         for option, number in cut.items()
         if number

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from sanderling.clock import Clock
 from sanderling.crawl.handler import CrawlHandler
+from sanderling.crawl.keep import Keeper
 from sanderling.crawl.report import make_report
+from sanderling.crawl.room import RoomBound
 from sanderling.crawl.sink import CrawlSink, write_failed
 from sanderling.crawl.source import Progress
 from sanderling.engine.loop import Engine
@@ -43,6 +45,8 @@ class Parts:
     readers: Readers
     handler: CrawlHandler
     sink: CrawlSink
+    keeper: Keeper
+    room: RoomBound
     engine: Engine
     progress: Progress
     clock: Clock
@@ -59,10 +63,12 @@ class CrawlRun:
         self.standing = CrawlStanding(counts)
         self.stopped = False
         self.draining = False
+        self.wanted = Control()
 
     async def run(self) -> Exit:
         """Crawl until nothing is left to request; the exit code."""
         parts = self.parts
+        await self._see_room()
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(self._look()), group.create_task(self._hear())]
             await self._begin(parts.begin(self.begun == parts.ledger.run))
@@ -77,6 +83,7 @@ class CrawlRun:
         if not self.stopped:
             await parts.ledger.finish()
         await self._count()
+        await asyncio.to_thread(parts.keeper.finish, await parts.ledger.row_files())
         await write_failed(parts.folder, parts.ledger)
         return self._exit()
 
@@ -91,12 +98,19 @@ class CrawlRun:
     async def _look(self) -> None:
         while True:
             await self._count()
+            await self._see_room()
             await self.parts.clock.sleep(LOOK)
 
     async def _hear(self) -> None:
         """Take up what other processes found at hosts of ours."""
         while True:
             self.parts.engine.wake(await self.parts.ledger.woken())
+
+    async def _see_room(self) -> None:
+        was_full = self.parts.room.is_full
+        await self.parts.room.look()
+        if was_full != self.parts.room.is_full:
+            self.control(self.wanted)
 
     async def _count(self) -> None:
         counts = await self.parts.ledger.counts()
@@ -124,7 +138,8 @@ class CrawlRun:
         if wanted.draining:
             self.stop()
             return
-        self.parts.engine.control(paused=wanted.paused, blocked=wanted.blocked)
+        self.wanted = wanted
+        self.parts.engine.control(paused=wanted.paused or self.parts.room.is_full, blocked=wanted.blocked)
 
     async def carry_out(self, request: ControlRequest) -> str:
         """Retry what the words name."""

@@ -9,6 +9,7 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawl.handler import CrawlHandler, Result
+from sanderling.crawl.keep import Keeper
 from sanderling.crawl.repeats import Repeats
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.source import HostShares, Progress
@@ -55,8 +56,9 @@ class CrawlSink:
 
     def __init__(
         self, ledger: Ledger, rows: RowWriter, handler: CrawlHandler, client: Client, robots: RobotsRules | None,
-        repeats: Repeats, progress: Progress, shares: HostShares, clock: Clock,
+        repeats: Repeats, progress: Progress, shares: HostShares, clock: Clock, keeper: Keeper,
     ) -> None:  # fmt: skip
+        self._keeper = keeper
         self._ledger = ledger
         self._rows = rows
         self._handler = handler
@@ -99,6 +101,9 @@ class CrawlSink:
             verdict = done.judgement.verdict
             is_kept = verdict is Verdict.END and outcome.ok
             self._shares.end(item.host, stored=is_kept and result.counts)
+            if verdict is Verdict.END:
+                for each in result.kept:
+                    self._keeper.append(each)
             if verdict in (Verdict.RETRY, Verdict.WAIT):
                 due = inf if isinf(done.judgement.wait) else wall + done.judgement.wait
                 again.append(RetryUrl(item, due, done.judgement.failures, outcome.code))
@@ -123,7 +128,8 @@ class CrawlSink:
         if self._progress.of_requests:
             self._progress.fetched += requests
             tally = {("requests", ""): requests}
-        files = await asyncio.to_thread(self._rows.write) if stored else ()
+        files = await asyncio.to_thread(self._keeper.write)
+        files += await asyncio.to_thread(self._rows.write) if stored else []
         notes = self._notes(hosts, [done for done in batch if done.handled.outcome.ok], parked)
         return Batch(stored, ended, again, found, notes, memory, files, tally, self._state())
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sanderling.clock import SystemClock
+from sanderling.crawl.keep import kept_damage
 from sanderling.crawl.opening import LEDGER, ROWS, ledger_of, notes_path, open_run, read_notes
 from sanderling.files import FolderError, FolderLock
 from sanderling.ids import UrlError, normalise_url, url_key
@@ -74,6 +75,7 @@ async def verify(folder: Path) -> Verified:
             found = await ledger.verify(rows.keys(ledger.run))
             counts = await ledger.counts()
             compared = {"addresses known": counts.known, "addresses that wait": counts.waiting, "rows": rows.count()}
+    faults += kept_damage(folder, here)
     faults += [f"{fault.what}: {fault.count:,}, such as {fault.example}" for fault in found]
     return Verified(faults, compared)
 

@@ -162,7 +162,8 @@ class Client:
                 repeated = False
                 target = got.location
                 response = HttpResponse(
-                    *(got.outcome, url, sent, got.status, got.headers, got.body, got.latency, target, tuple(redirects))
+                    *(got.outcome, url, sent, got.status, got.headers, got.body, got.latency, target, tuple(redirects)),
+                    at=self._clock.wall(),
                 )
                 if read is not None and got.status and target is None:
                     response = replace(response, outcome=read(response))

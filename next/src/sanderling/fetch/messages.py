@@ -67,6 +67,7 @@ class HttpResponse:
     latency: float = 0.0  # seconds to the head of the last response
     location: str | None = None  # where a redirect led that was not followed
     redirects: tuple[tuple[str, str], ...] = ()  # (url, where it led) of those that were
+    at: float = 0.0  # when it was there, in seconds since 1970
 
     def header(self, name: str) -> str | None:
         """The first header of that name."""
