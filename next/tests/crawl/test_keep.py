@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 
 import pytest
-from crawl.sites import HTML, Site, crawl, page, pages_options, rows, served
+from crawl.sites import HTML, Site, crawl, job_options, lines, page, pages_options, rows, served
 from warcio.archiveiterator import ArchiveIterator
 
 from sanderling.crawl.system import verify
@@ -164,3 +164,65 @@ def test_a_record_with_a_bomb_costs_no_memory(tmp_path: Path) -> None:
         file.write(b"\r\n\r\n")
     path.write_bytes(packed.getvalue() + gzip.compress(record(b"after")))
     assert [read_block(each.block)[2] for each in read_records(path)] == [b"after"]
+
+
+JOB = """
+from sanderling.jobs import Job
+job = Job("shop", start="{base}/0", hosts="{host}")
+
+@job.page("/**", status=(404,))
+def read(page):
+    yield {{"url": page.url, "title": page.css("title").text, "n": page.status}}
+    yield from page.links()
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("how", ["warc", "html"])
+async def test_what_was_kept_gives_the_same_records_without_a_request(tmp_path: Path, how: str) -> None:
+    latin = {"Content-Type": "text/html; charset=iso-8859-1"}
+    site = Site(
+        {
+            **{f"/{n}": page(f"Page {n}", links=[f"/{n + 1}"]) for n in range(5)},
+            "/5": (302, {"Location": "/6"}, ""), "/6": (200, latin, page("Café", links=["/gone"]).encode("latin-1")),
+        }
+    )  # fmt: skip
+    file = tmp_path / "job.py"
+    async with served(site):
+        file.write_text(JOB.format(base=site.base, host=site.base.partition("//")[2]))
+        await crawl(job_options(tmp_path / "first", file, keep=how))
+        number = len(site.requests)
+    kept = tmp_path / "first" / "warc" / "records-00001.warc.gz" if how == "warc" else tmp_path / "first"
+    await crawl(job_options(tmp_path / "again", file, from_=kept))
+
+    assert len(site.requests) == number == 8
+    first = (tmp_path / "first" / "records.jsonl").read_bytes()
+    assert b"Caf\xc3\xa9" in first
+    assert first.count(b"\n") == 7
+    assert (tmp_path / "again" / "records.jsonl").read_bytes() == first
+
+
+@pytest.mark.real
+async def test_archives_of_others_answer_requests(tmp_path: Path) -> None:
+    kept, file = tmp_path / "kept", tmp_path / "job.py"
+    kept.mkdir()
+    base = "http://example.org"
+    file.write_text(JOB.format(base=base, host="example.org"))
+    front = page("Old", links=["/1"]).encode()
+    packed = gzip.compress(page("Packed", links=["/2", "/lost"]).encode())
+    html = "Content-Type: text/html"
+    (kept / "a.warc").write_bytes(
+        record(front, html, "WARC: 1", url=f"{base}/0")
+        + record(packed, html, "Content-Encoding: gzip", url=f"{base}/1")
+        + record(gzip.compress(bytes(64 << 20)), html, "Content-Encoding: gzip", url=f"{base}/2")
+        + record(b"", html, url="no address")
+    )
+    code, _ = await crawl(job_options(tmp_path / "out", file, from_=kept))
+
+    assert code is Exit.FAILED
+    assert [each["title"] for each in lines(tmp_path / "out" / "records.jsonl")] == ["Old", "Packed"]
+    failed = {each["url"]: each for each in lines(tmp_path / "out" / "failed.jsonl")}
+    assert failed[f"{base}/2"]["outcome"] == "TOO_LARGE"
+    assert "not kept in" in failed[f"{base}/lost"]["detail"]
+    with pytest.raises(FolderError, match="has no WARC files"):
+        await crawl(job_options(tmp_path / "none", file, from_=tmp_path / "out"))

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import msgspec
 
 from sanderling.clock import Clock
+from sanderling.crawl.archive import KeptArchive
 from sanderling.crawl.functions import FunctionError, Functions
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.page import Reply, request_of
@@ -66,6 +67,7 @@ class CrawlHandler:
         *,
         max_depth: int,
         keeper: Keeper,
+        archive: KeptArchive | None = None,
         old_rows: RowReader | None = None,
         functions: Functions | None = None,
         session: JobSession | None = None,
@@ -78,6 +80,7 @@ class CrawlHandler:
         self._clock = clock
         self._max_depth = max_depth
         self._keeper = keeper
+        self._archive = archive
         self._old_rows = old_rows
         self._functions = functions
         self._session = session
@@ -155,6 +158,11 @@ class CrawlHandler:
         return HttpRequest(url, request.method, headers, request.body)
 
     async def _send(self, item: QueuedUrl, request: HttpRequest, permit: Permit) -> HttpResponse:
+        if self._archive is not None:
+            permit.release()
+            kept = await self._archive.send(request)
+            return replace(kept, outcome=self._meaning(kept)) if kept.status and kept.location is None else kept
+
         async def send(signed: HttpRequest) -> HttpResponse:
             own = permit if permit.live else None
             return await self._client.send(signed, own, follow=False, read=self._meaning, item=item.key)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from sanderling.clock import Clock
+from sanderling.crawl.archive import KeptArchive
 from sanderling.crawl.functions import Functions, load_job, starts_of
 from sanderling.crawl.handler import CrawlHandler, found_url
 from sanderling.crawl.job import Job, JobError
@@ -239,7 +240,11 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     keeper = Keeper(folder, options.keep, types, max_file, files, ROWS[wanted.system], ledger.process)
     stack.callback(keeper.close)
     old_rows = stack.enter_context(RowReader(folder, ROWS[wanted.system], files)) if job is None and files else None
-    limiter = limiter_for(options, clock=clock)
+    archive = None
+    if isinstance(options, JobOptions) and options.from_ is not None:
+        archive = await asyncio.to_thread(KeptArchive, options.from_)
+        stack.callback(archive.close)
+    limiter = limiter_for(options, clock=clock) if archive is None else Limiter(policy="none", clock=clock)
     client = await stack.enter_async_context(Client(options, limiter, clock=clock))
     count = automatic_count() if options.readers == AUTO else options.readers
     argument = msgspec.msgpack.encode(wanted.work)
@@ -252,9 +257,9 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
             closes=job is not None and bool(job.closers),
         )
     )
-    robots = RobotsRules(client, clock) if job is None or job.robots else None
+    robots = RobotsRules(client, clock) if archive is None and (job is None or job.robots) else None
     session = None
-    if job is not None and job.auth is not None:
+    if job is not None and job.auth is not None and archive is None:
         session = JobSession(job.auth, wanted.scope.has_host, client, clock)
     if functions is not None and job is not None and any(each.is_async for each in job.functions.values()) and count:
         for opener in job.openers:
@@ -285,7 +290,8 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
 
     handler = CrawlHandler(
         ledger, client, readers, robots, wanted.scope, clock,
-        max_depth=wanted.max_depth, keeper=keeper, old_rows=old_rows, functions=functions, session=session,
+        max_depth=wanted.max_depth, keeper=keeper, archive=archive, old_rows=old_rows,
+        functions=functions, session=session,
     )  # fmt: skip
     handler.more_hosts = state.hosts
     sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper)

@@ -81,6 +81,9 @@ class JobOptions(CrawlOptions, table="jobs", title="Which job"):
     file: Path = option(REQUIRED, "The file of the job.", argument="FILE")
     out: Path = option(Path(), "The folder for what is collected; a job that was stopped goes on there.")
     set: dict[str, str] = option({}, "An argument of the job.")
+    from_: Path | None = option(
+        None, "Read what was kept and request nothing: a WARC file, a folder of them, or the folder of --keep."
+    )
     try_: int | None = option(None, "Request so many, print their records, and keep nothing.", low=1, high=10_000)
 
     def __init__(self, **values: object) -> None:

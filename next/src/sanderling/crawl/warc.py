@@ -154,7 +154,7 @@ def read_records(path: Path, offset: int = 0) -> Iterator[FoundRecord]:
                     kind = headers.get("Content-Type") or ""
                     block = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode() + block
                 yield FoundRecord(
-                    url, _seconds(headers.get("WARC-Date") or ""), place, headers.get("WARC-Payload-Digest") or "",
+                    url, seconds_of(headers.get("WARC-Date") or ""), place, headers.get("WARC-Payload-Digest") or "",
                     record.record_type == WarcRecordType.revisit, block,
                 )  # fmt: skip
         except (OSError, ValueError, EOFError) as error:
@@ -164,7 +164,8 @@ def read_records(path: Path, offset: int = 0) -> Iterator[FoundRecord]:
                 raise FolderError(f"{path} is no WARC file: {error}", "choose another file") from None
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """A time of a record in seconds since 1970; 0 for what is none."""
     try:
         # Half a millisecond more: a time that is written again is the same then.
         return datetime.fromisoformat(text).timestamp() + 0.0005
