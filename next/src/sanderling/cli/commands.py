@@ -88,6 +88,14 @@ COMMANDS = (
         "control example pause",
     ),
     Command(
+        "forget",
+        "Remove pages or hosts that somebody wants gone, and never request them again.",
+        "sanderling.cli.forget:ForgetOptions",
+        "Maintain",
+        "sanderling.cli.forget:forget",
+        "forget example https://example.org/people/ann",
+    ),
+    Command(
         "config show",
         "Show every option of a command, its value, and where the value is from.",
         "sanderling.cli.config:ConfigOptions",

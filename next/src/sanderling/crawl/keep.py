@@ -6,7 +6,8 @@ off. Bodies are files named by their SHA-256, each once.
 
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import closing
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -15,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from sanderling.crawl.pages import when
+from sanderling.crawl.request import request_key
 from sanderling.crawl.warc import Capture, index_line, index_start, info_record, kept_headers, response_record
 from sanderling.fetch.messages import LARGEST, Headers, HttpRequest, HttpResponse
 from sanderling.files import AppendFile, make_folder, write_file
@@ -58,8 +60,13 @@ class Keeper:
         self._process = process
         self._stem = f"{name}-{process}" if process else name
         self._waiting: list[Capture | bytes] = []
-        self._known = {each.file: each for each in counted if each.process == process}
         self._open: dict[str, AppendFile] = {}
+        self.reopen(counted)
+
+    def reopen(self, counted: Collection[RowFile]) -> None:
+        """Go on where the ledger counts to, in files that may have been rewritten."""
+        self.close()
+        self._known = {each.file: each for each in counted if each.process == self._process}
         self._rows = {name: each.rows for name, each in self._known.items()}
         segments = [each for each in self._known if each.startswith(f"{WARC}/")]
         self._segment = max((int(each.rpartition("-")[2].partition(".")[0]) for each in segments), default=1)
@@ -151,6 +158,71 @@ class Keeper:
         """Close the files; what was not written is dropped."""
         for file in self._open.values():
             file.close()
+        self._open = {}
+
+
+def rewrite_kept(folder: Path, counted: Iterable[RowFile], gone: Callable[[bytes], bool], suffix: str) -> list[RowFile]:
+    """Write drafts of indexes and WARC files without the responses whose key is `gone`."""
+    written: list[RowFile] = []
+    known = {each.file: each for each in counted}
+    for index in [each for each in known.values() if each.file.endswith(".cdxj")]:
+        if not (folder / index.file).exists():
+            continue
+        dirty = {kept.filename for _, kept in _index(folder, index) if gone(request_key(kept.url))}
+        if not dirty:
+            continue
+        drafts: dict[str, AppendFile] = {}
+        rows = Counter[str]()
+
+        def draft_of(name: str, drafts: dict[str, AppendFile] = drafts) -> AppendFile:
+            if name not in drafts:
+                path = folder / f"{name}{suffix}"
+                path.unlink(missing_ok=True)
+                drafts[name] = AppendFile(path)
+            return drafts[name]
+
+        lines = draft_of(index.file)
+        for line, kept in _index(folder, index):
+            name = f"{WARC}/{kept.filename}"
+            if kept.offset is not None and kept.filename in dirty:
+                with (folder / name).open("rb") as file:
+                    if not (draft := draft_of(name)).length:
+                        draft.append(file.read(int(kept.offset)))  # what the file says of itself
+                    file.seek(int(kept.offset))
+                    record = file.read(int(kept.length))
+                if not gone(request_key(kept.url)):
+                    fields = msgspec.json.decode(line.split(b" ", 2)[2]) | {"offset": str(draft.length)}
+                    start = b" ".join(line.split(b" ", 2)[:2])
+                    line = start + b" " + msgspec.json.encode(fields) + b"\n"  # noqa: PLW2901 - the same one elsewhere
+                    draft.append(record)
+                    rows[name] += 1
+            if not gone(request_key(kept.url)):
+                lines.append(line)
+                rows[index.file] += 1
+        for name, draft in drafts.items():
+            draft.sync()
+            draft.close()
+            written.append(RowFile(index.process, name, draft.length, rows[name], draft.crc))
+    return written
+
+
+class _IndexFields(msgspec.Struct):
+    url: str
+    filename: str
+    offset: str | None = None
+    length: str = "0"
+
+
+def _index(folder: Path, index: RowFile) -> Iterator[tuple[bytes, _IndexFields]]:
+    for line in index_lines(folder, [index]):
+        yield line, msgspec.json.decode(line.split(b" ", 2)[2], type=_IndexFields)
+
+
+def remove_bodies(folder: Path, named: Container[str]) -> None:
+    """Remove the bodies that nothing names."""
+    for path in (folder / BODIES).glob("??/*"):
+        if f"{BODIES}/{path.parent.name}/{path.name}" not in named:
+            path.unlink()
 
 
 def index_lines(folder: Path, files: Iterable[RowFile]) -> Iterator[bytes]:

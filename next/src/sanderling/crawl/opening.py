@@ -14,6 +14,7 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawl.archive import KeptArchive
+from sanderling.crawl.forget import forget, read_journal
 from sanderling.crawl.functions import Functions, load_job, starts_of
 from sanderling.crawl.handler import CrawlHandler, found_url
 from sanderling.crawl.job import Job, JobError
@@ -229,6 +230,8 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     ledger = await stack.enter_async_context(ledger_of(folder, wanted.notes, clock))
     if wanted.notes != wanted.before:
         write_file(notes_path(folder, wanted.system), msgspec.json.format(msgspec.json.encode(wanted.notes)) + b"\n")
+    if (half := read_journal(folder)) is not None:
+        await forget(folder, ROWS[wanted.system], notes_path(folder, wanted.system), ledger, half)
     state = msgspec.msgpack.decode(ledger.state, type=CrawlState) if ledger.state else CrawlState()
     wanted.scope.hosts.update(state.hosts)
     await _take_up(ledger, wanted)
@@ -303,21 +306,10 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     engine = Engine(source, handler, sink, limiter, clock, rules, locks)
     bounds = {name: vars(options).get(name.replace("-", "_")) for name in BOUNDS}
     parts = Parts(
-        wanted.system,
-        folder,
-        ledger,
-        limiter,
-        readers,
-        handler,
-        sink,
-        keeper,
-        RoomBound(folder, options.max_disk, clock),
-        engine,
-        progress,
-        clock,
-        wanted.begin,
+        wanted.system, folder, ROWS[wanted.system], notes_path(folder, wanted.system), ledger, limiter, readers,
+        handler, sink, keeper, RoomBound(folder, options.max_disk, clock), engine, progress, clock, wanted.begin,
         bounds,
-    )
+    )  # fmt: skip
     return CrawlRun(parts, counts, state.begun)
 
 

@@ -5,6 +5,7 @@ pages that lead to new texts go first. Only whole texts count, never how they be
 """
 
 import re
+from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
@@ -66,6 +67,12 @@ class Repeats:
         """What the next run has to know."""
         self.changed = False
         return msgspec.msgpack.encode(self._kinds)
+
+    def forget(self, names: Callable[[str], bool]) -> None:
+        """Remember nothing of kinds of pages that `names` is true for."""
+        for kind in [each for each in self._kinds if names(each)]:
+            del self._kinds[kind], self._by_mark[mark_of_kind(kind)]
+            self.changed = True
 
     def see(self, url: str, text: bytes, found_by: bytes) -> None:
         """A page came, with that digest of its text, which a page with the mark `found_by` had led to."""

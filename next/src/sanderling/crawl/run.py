@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sanderling.clock import Clock
+from sanderling.crawl.forget import Forgetting, begin_to_forget, forget, read_journal
 from sanderling.crawl.handler import CrawlHandler
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.report import make_report
@@ -40,6 +41,8 @@ class Parts:
 
     name: str  # of the system
     folder: Path
+    rows: str  # how its files of rows are called
+    notes: Path
     ledger: Ledger
     limiter: Limiter
     readers: Readers
@@ -80,6 +83,7 @@ class CrawlRun:
             await parts.engine.run()
             for task in beside:
                 task.cancel()
+        await self._forget()
         if not self.stopped:
             await parts.ledger.finish()
         await self._count()
@@ -99,12 +103,27 @@ class CrawlRun:
         while True:
             await self._count()
             await self._see_room()
+            await self._forget()
             await self.parts.clock.sleep(LOOK)
 
     async def _hear(self) -> None:
         """Take up what other processes found at hosts of ours."""
         while True:
             self.parts.engine.wake(await self.parts.ledger.woken())
+
+    async def _forget(self) -> str:
+        """Forget what the journal says, if it says anything; what is being requested, once that has ended."""
+        parts = self.parts
+        wanted = await asyncio.to_thread(read_journal, parts.folder)
+        if wanted is None:
+            return ""
+        async with parts.sink.quiet:
+            if parts.sink.is_away:
+                return "they are forgotten as soon as the ledger can be reached"
+            count, busy = await forget(parts.folder, parts.rows, parts.notes, parts.ledger, wanted)
+            parts.sink.reopen(await parts.ledger.row_files(), wanted.names_kind, wanted.hosts)
+        more = f"; {busy:,} that wait for their turn are as soon as it has come" if busy else ""
+        return f"{count:,} addresses are forgotten{more}"
 
     async def _see_room(self) -> None:
         was_full = self.parts.room.is_full
@@ -142,7 +161,10 @@ class CrawlRun:
         self.parts.engine.control(paused=wanted.paused or self.parts.room.is_full, blocked=wanted.blocked)
 
     async def carry_out(self, request: ControlRequest) -> str:
-        """Retry what the words name."""
+        """Retry or forget what the words name."""
+        if request.action == "forget":
+            await asyncio.to_thread(begin_to_forget, self.parts.folder, Forgetting.of(request.words))
+            return await self._forget()
         if request.action != "retry":
             return f"a crawl cannot {request.action}"
         state, host, code = (*request.words, "", "", "")[:3]

@@ -1,7 +1,7 @@
 """Makes what ended durable: rows first, then the ledger; and at the end of a run the list of what failed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import inf, isinf
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from sanderling.stores import (
     PageMemory,
     QueuedUrl,
     RetryUrl,
+    RowFile,
     StoredUrl,
 )
 
@@ -73,16 +74,33 @@ class CrawlSink:
         self._begun = 0
         self._hosts_stored: tuple[str, ...] = handler.more_hosts
         self._prepared: tuple[Sequence[Done], Batch] | None = None
+        self.quiet = asyncio.Lock()  # who has it is the only one who writes
         self.bad_starts = 0  # first addresses that were not fetched
 
     async def write(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Sequence[str]:
         """Store what came of these items, and which hosts are parked or answer again."""
+        async with self.quiet:
+            return await self._write(batch, parked)
+
+    async def _write(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Sequence[str]:
         # If the store was away it comes again, and its rows are written already.
         if self._prepared is None or self._prepared[0] is not batch:
             self._prepared = batch, await self._prepare(batch, parked)
         woken = await self._ledger.commit(self._prepared[1])
         self._prepared = None
         return woken
+
+    def reopen(self, files: Sequence[RowFile], names_kind: Callable[[str], bool], hosts: Collection[str]) -> None:
+        """Go on in rewritten files, from which some kinds of pages and some hosts are gone."""
+        self._rows.reopen(files)
+        self._keeper.reopen(files)
+        self._repeats.forget(names_kind)
+        self._handler.more_hosts = tuple(host for host in self._handler.more_hosts if host not in hosts)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether rows are written that the ledger could not take note of yet."""
+        return self._prepared is not None
 
     async def _prepare(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Batch:
         wall = self._clock.wall()

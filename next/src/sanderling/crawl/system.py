@@ -6,10 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sanderling.clock import SystemClock
+from sanderling.crawl.forget import Forgetting, begin_to_forget, check_journal, read_journal
+from sanderling.crawl.forget import forget as forget_in
 from sanderling.crawl.keep import kept_damage
 from sanderling.crawl.opening import LEDGER, ROWS, ledger_of, notes_path, open_run, read_notes
-from sanderling.files import FolderError, FolderLock
+from sanderling.files import FolderError, FolderLock, lock_holder
 from sanderling.ids import UrlError, normalise_url, url_key
+from sanderling.observe.control import leave_request, wait_for_answer
 from sanderling.options import OptionError
 from sanderling.records.answers import Shown, Task, Verified
 from sanderling.records.rows import RowReader
@@ -23,6 +26,7 @@ def _system_of(folder: Path) -> str:
 
 
 def _open_to_read(folder: Path) -> Ledger:
+    check_journal(folder)
     notes = read_notes(notes_path(folder, _system_of(folder)))
     if not (notes.options.get("store") or (folder / LEDGER).exists()):
         raise FolderError(f"nothing was collected in {folder} yet", "run its crawl again")
@@ -106,4 +110,20 @@ async def retry(folder: Path, state: str, host: str | None, code: str | None) ->
             return await ledger.retry(state, host=host, code=code)
 
 
-__all__ = ["TASK_STATES", "count_tasks", "open_run", "records", "retry", "show", "tasks", "verify"]
+async def forget(folder: Path, words: tuple[str, ...]) -> str:
+    """Remove addresses and hosts, and never request them again; what was done, in a sentence."""
+    wanted = Forgetting.of(words)
+    if lock_holder(folder) is not None:
+        return await wait_for_answer(folder, leave_request(folder, "forget", words))
+    with FolderLock(folder):
+        if not words and read_journal(folder) is None:
+            raise OptionError("THING is missing; expected an address or a host that is to be forgotten")
+        path = notes_path(folder, _system_of(folder))
+        wanted = begin_to_forget(folder, wanted)
+        async with ledger_of(folder, read_notes(path), SystemClock()) as ledger:
+            count, busy = await forget_in(folder, ROWS[_system_of(folder)], path, ledger, wanted)
+    more = f"; {busy:,} that another process requests are forgotten by the next run" if busy else ""
+    return f"{count:,} addresses are forgotten{more}"
+
+
+__all__ = ["TASK_STATES", "count_tasks", "forget", "open_run", "records", "retry", "show", "tasks", "verify"]

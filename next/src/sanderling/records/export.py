@@ -78,6 +78,35 @@ def export(
         return _FileExport(rows, selection, target, mark, kind).write(new=new)
 
 
+def read_export(target: Path, folder: Path) -> Mark:
+    """What a file holds that an export of a folder has written. Raises FolderError for any other."""
+    with disk_errors(target):
+        try:
+            if target.suffix.lower() == ".sqlite":
+                with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True)) as database:
+                    ((text,),) = database.execute("SELECT mark FROM sanderling_export WHERE name = 'records'")
+            else:
+                text = target.with_name(f"{target.name}.export.json").read_bytes()
+            mark = msgspec.json.decode(text, type=Mark)
+        except (FileNotFoundError, sqlite3.Error, ValueError):
+            raise FolderError(
+                f"{target} is no export that says what it holds", "name one of sanderling export"
+            ) from None
+    if mark.folder != str(folder.resolve()) or not target.exists():
+        raise FolderError(f"{target} is an export of {mark.folder}", f"name one of {folder}")
+    return mark
+
+
+def export_again(rows: RowReader, target: Path, mark: Mark) -> Exported:
+    """Write an export anew, so that nothing of what it held before is in its file."""
+    selection = Selection(mark.where, mark.fields, latest=mark.latest, since=mark.since)
+    done = export(rows, selection, target, replace=True)
+    if target.suffix.lower() == ".sqlite":
+        with disk_errors(target), closing(sqlite3.connect(target, timeout=30, isolation_level=None)) as database:
+            database.execute("VACUUM")
+    return done
+
+
 def print_lines(rows: RowReader, selection: Selection, to: TextIO) -> None:
     """Write the chosen records as JSON Lines."""
     to.writelines(line.decode() + "\n" for line in selection.lines(rows))

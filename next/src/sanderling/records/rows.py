@@ -7,7 +7,7 @@ that of the item the rows came of, so that one entry may have several rows, or n
 import mmap
 import struct
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -45,19 +45,30 @@ class RowWriter:
     """Appends the rows of one process. What was written counts once the ledger has stored the answer of `write`."""
 
     def __init__(self, folder: Path, name: str, counted: Collection[RowFile], process: int = 0) -> None:
-        lengths = {each.file: each for each in counted}
-        files: list[AppendFile] = []
-        self._rows: list[int] = []
-        for file in file_names(name, process):
-            known = lengths.get(file, RowFile(process, file, 0, 0, 0))
-            files.append(AppendFile(folder / file, known.length, known.crc))
-            self._rows.append(known.rows)
-        self._lines, self._keys = files
+        self._folder = folder
+        self._name = name
         self._process = process
+        self._open(counted)
         self._waiting: list[bytes] = []
         self._entries: list[bytes] = []
         self._length = self._lines.length  # with what waits
         self._counts = 0
+
+    def _open(self, counted: Collection[RowFile]) -> None:
+        lengths = {each.file: each for each in counted}
+        files: list[AppendFile] = []
+        self._rows: list[int] = []
+        for file in file_names(self._name, self._process):
+            known = lengths.get(file, RowFile(self._process, file, 0, 0, 0))
+            files.append(AppendFile(self._folder / file, known.length, known.crc))
+            self._rows.append(known.rows)
+        self._lines, self._keys = files
+
+    def reopen(self, counted: Collection[RowFile]) -> None:
+        """Go on in files that were rewritten while nothing waited."""
+        self.close()
+        self._open(counted)
+        self._length = self._lines.length
 
     def append(self, key: bytes, lines: Sequence[bytes], run: int) -> int:
         """Keep the rows of an item until the next `write`; the number of their entry. A line has no line break."""
@@ -149,6 +160,47 @@ class RowReader:
             yield from each.damage()
 
 
+def rewrite_rows(
+    folder: Path, name: str, counted: Collection[RowFile], gone: Callable[[bytes], bool], suffix: str
+) -> list[RowFile]:
+    """Write drafts of the files that have entries whose key is `gone`: those entries are empty there.
+
+    Entries keep their numbers, by which exports and the ledger know them.
+    """
+    written: list[RowFile] = []
+    lengths = {each.file: each for each in counted}
+    for process in sorted({each.process for each in counted}):
+        names = file_names(name, process)
+        if not all(each in lengths and (folder / each).exists() for each in names):
+            continue
+        known = _Files(folder, *(lengths[each] for each in names))
+        try:
+            if not any(gone(key) for key, run in known.places() if run):
+                continue
+            drafts = [folder / f"{each}{suffix}" for each in names]
+            for draft in drafts:
+                draft.unlink(missing_ok=True)
+            lines, keys = (AppendFile(draft) for draft in drafts)
+            rows = 0
+            for number in range(known.keys.rows):
+                key, _, _, count, run, crc = known.head(number)
+                if not run or gone(key):
+                    keys.append(_ENTRY.pack(bytes(KEY_BYTES), lines.length, 0, 0, 0, 0))
+                    continue
+                content = known.entry(number).content
+                keys.append(_ENTRY.pack(key, lines.length, len(content), count, run, crc))
+                lines.append(content)
+                rows += count
+            for file, number in ((lines, rows), (keys, known.keys.rows)):
+                file.sync()
+                file.close()
+                path = file.path.name.removesuffix(suffix)
+                written.append(RowFile(process, path, file.length, number, file.crc))
+        finally:
+            known.close()
+    return written
+
+
 class _Files:
     """A file of rows and its file of keys, as far as they count."""
 
@@ -168,6 +220,10 @@ class _Files:
         if zlib.crc32(content) != crc:
             raise FolderError(f"{self.lines.file} is damaged at byte {offset:,}", "restore it from a copy")
         return Entry(key, run, content)
+
+    def head(self, number: int) -> tuple[bytes, int, int, int, int, int]:
+        """Key, offset, length, rows, run and checksum of an entry."""
+        return _ENTRY.unpack_from(self._entries, number * _ENTRY.size)
 
     def numbers_of(self, key: bytes) -> Iterator[int]:
         at = self._entries.find(key)

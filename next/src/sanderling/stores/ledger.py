@@ -118,7 +118,7 @@ class Ledger(Protocol):
         """Let URLs that ended like this wait again; "waiting" makes due what waits for later. How many."""
 
     async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
-        """Remove URLs, each given by host and key, and never take them up again."""
+        """Remove URLs, each given by host and key, and never take them up again; without a key all of the host."""
 
     async def show(self, host: str, key: bytes) -> UrlState | None:
         """What is known about one URL."""

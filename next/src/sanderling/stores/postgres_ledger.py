@@ -27,6 +27,7 @@ from sanderling.stores.rows import (
     ENDED,
     FORGOTTEN,
     FRONTIER,
+    HOST_BYTES,
     KEPT,
     KNOWN,
     MEMORY,
@@ -38,7 +39,9 @@ from sanderling.stores.rows import (
     due_by_host,
     ended_state,
     forgotten_hash,
+    forgotten_hashes,
     found_row,
+    host_keys,
     host_work,
     hosts_to_wake,
     memory_row,
@@ -517,8 +520,8 @@ class PostgresLedger:
             return [], []
         forgotten = set[bytes]()
         if await db.fetchval("SELECT EXISTS (SELECT 1 FROM forgotten)"):
-            hashes = {forgotten_hash(key, self._salt): key for key in urls}
-            forgotten = {hashes[hash_] for (hash_,) in await db.fetch(sql.FORGOTTEN_OF, list(hashes))}
+            hashes = forgotten_hashes(urls, self._salt)
+            forgotten = {key for (hash_,) in await db.fetch(sql.FORGOTTEN_OF, list(hashes)) for key in hashes[hash_]}
         learned = {key for (key,) in await db.fetch(sql.LEARN, sorted(urls.keys() - forgotten))}
         new = [each for key, each in urls.items() if key in learned]
         numbers = await self._numbers(db, len(new))
@@ -705,7 +708,9 @@ class PostgresLedger:
     async def _forget(self, urls: Sequence[tuple[str, bytes]], db: Connection) -> Forgotten:
         by_host: dict[str, set[bytes]] = {}
         for host, key in urls:
-            by_host.setdefault(host, set()).add(key)
+            known = () if key else await db.fetch("SELECT key FROM seen WHERE key BETWEEN $1 AND $2", *host_keys(host))
+            by_host.setdefault(host, set()).update([key] if key else [each for (each,) in known])
+        wholes = {host for host, key in urls if not key}
         removed, busy = 0, list[bytes]()
         # Nobody begins to work for a host while we look at what is in hand.
         await db.execute(sql.LOCK_LEASES)
@@ -717,7 +722,24 @@ class PostgresLedger:
             busy += [key for key, row in waiting.items() if elsewhere or row[3] in taken]
             for key in keys.difference(busy):
                 removed += await self._remove(db, key, waiting.get(key))
+            busy_host = elsewhere or bool(taken)
+            await self._forget_documents(db, host, keys, whole=host in wholes, busy=busy_host)
         return Forgotten(removed, busy)
+
+    async def _forget_documents(self, db: Connection, host: str, keys: set[bytes], *, whole: bool, busy: bool) -> None:
+        """Remove what is noted of a host, all or what names a URL."""
+        number, good = host_number(host), DOCUMENTS.index("good")
+        if not whole:
+            body = await db.fetchval("SELECT body FROM document WHERE host = $1 AND what = $2", number, good)
+            if body and url_key(body.decode()) in keys:
+                await db.execute("DELETE FROM document WHERE host = $1 AND what = $2", number, good)
+            return
+        hash_ = forgotten_hash(host_keys(host)[0][:HOST_BYTES], self._salt)
+        await db.execute("INSERT INTO forgotten VALUES ($1) ON CONFLICT DO NOTHING", hash_)
+        await db.execute("DELETE FROM memory WHERE key BETWEEN $1 AND $2", *host_keys(host))
+        await db.execute("DELETE FROM document WHERE host = $1", number)
+        if not busy:
+            await db.execute("DELETE FROM host WHERE host = $1", number)
 
     async def _remove(self, db: Connection, key: bytes, waiting: Row | None) -> bool:
         tally = Counter[tuple[str, str]]()

@@ -34,6 +34,7 @@ KNOWN, WAITING, VISITS, FORGOTTEN = ("known", ""), ("waiting", ""), ("visits", "
 COMMITS = ("commits", "")  # of each process: was the commit made whose answer was lost?
 KEPT = frozenset({KNOWN, WAITING, VISITS, FORGOTTEN, COMMITS})
 DOCUMENTS = ("note", "good", "pace", "robots", "cookies")  # of a host, stored as their place here
+HOST_BYTES = 5  # of a key, that are its host's
 PAGE = 2_000  # rows that are read at once of a table
 _AGAIN = KIND_NUMBER["again"]
 _encode = msgspec.msgpack.Encoder().encode
@@ -149,6 +150,21 @@ def host_work(name: str, wait: float, *, parked: bool, stored: int, documents: M
 def forgotten_hash(key: bytes, salt: bytes) -> bytes:
     """What is kept of a forgotten URL: enough to know it again, too little to say which it was."""
     return blake2b(key, key=salt, digest_size=16).digest()
+
+
+def forgotten_hashes(keys: Iterable[bytes], salt: bytes) -> dict[bytes, list[bytes]]:
+    """By what it would be known that keys are forgotten: each alone, or its whole host."""
+    found: dict[bytes, list[bytes]] = {}
+    for key in keys:
+        found.setdefault(forgotten_hash(key, salt), []).append(key)
+        found.setdefault(forgotten_hash(key[:HOST_BYTES], salt), []).append(key)
+    return found
+
+
+def host_keys(host: str) -> tuple[bytes, bytes]:
+    """The first and the last key that a URL of a host can have."""
+    start = url_key(f"https://{host}/")[:HOST_BYTES]
+    return start + bytes(16 - HOST_BYTES), start + b"\xff" * (16 - HOST_BYTES)
 
 
 def page_query(state: str, host: str | None, code: str | None, last: Row | None, mark: str) -> tuple[str, list[Any]]:

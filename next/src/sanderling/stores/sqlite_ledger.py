@@ -23,6 +23,7 @@ from sanderling.stores.rows import (
     ENDED,
     FORGOTTEN,
     FRONTIER,
+    HOST_BYTES,
     KEPT,
     KNOWN,
     MEMORY,
@@ -34,7 +35,9 @@ from sanderling.stores.rows import (
     due_by_host,
     ended_state,
     forgotten_hash,
+    forgotten_hashes,
     found_row,
+    host_keys,
     host_work,
     hosts_to_wake,
     memory_row,
@@ -104,6 +107,7 @@ _MEET_HOST = """INSERT INTO host (host, partition, name, due) VALUES (?, ?, ?, ?
     ON CONFLICT DO UPDATE SET due = excluded.due WHERE parked IS NULL AND (due IS NULL OR due > excluded.due)"""
 _HOSTS = """SELECT due, host, name, parked, stored FROM host
     WHERE due < 9e999 AND (due, host) > (?, ?) AND (parked IS NULL OR due <= ?) ORDER BY due, host LIMIT ?"""
+_GOOD = DOCUMENTS.index("good")
 _CHUNK = 256  # keys that are looked up with one statement
 
 
@@ -366,9 +370,10 @@ class SqliteLedger:
         for key in known:
             del urls[key]
         if self._forgets and urls:
-            hashes = {forgotten_hash(key, self._salt): key for key in urls}
+            hashes = forgotten_hashes(urls, self._salt)
             for (hash_,) in self._select_by_key("SELECT hash FROM forgotten", "hash", list(hashes)):
-                del urls[hashes[hash_]]
+                for key in hashes[hash_]:
+                    urls.pop(key, None)
         return urls
 
     def _select_by_key(self, sql: str, column: str, keys: Sequence[bytes]) -> Iterator[Row]:
@@ -506,7 +511,11 @@ class SqliteLedger:
     def _forget(self, urls: Sequence[tuple[str, bytes]]) -> Forgotten:
         by_host: dict[str, set[bytes]] = {}
         for host, key in urls:
-            by_host.setdefault(host, set()).add(key)
+            known = (
+                self._db.execute("SELECT key FROM seen WHERE key BETWEEN ? AND ?", host_keys(host)) if not key else ()
+            )
+            by_host.setdefault(host, set()).update([key] if key else [each for (each,) in known])
+        wholes = {host for host, key in urls if not key}
         removed, busy = 0, list[bytes]()
         self._db.execute("PRAGMA secure_delete = ON")
         try:
@@ -517,11 +526,32 @@ class SqliteLedger:
                     busy += [key for key, row in waiting.items() if row[3] in taken]
                     for key in keys.difference(busy):
                         removed += self._remove(db, key, waiting.get(key))
+                    self._forget_documents(db, host, keys, whole=host in wholes, busy=bool(taken))
         finally:
             self._db.execute("PRAGMA secure_delete = OFF")
+        self._db.execute("VACUUM")  # and what was deleted before
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # so that the text is nowhere in the files
         self._forgets = True
         return Forgotten(removed, busy)
+
+    def _forget_documents(
+        self, db: sqlite3.Connection, host: str, keys: set[bytes], *, whole: bool, busy: bool
+    ) -> None:
+        """Remove what is noted of a host, all or what names a URL."""
+        number = host_number(host)
+        if not whole:
+            sql = "SELECT body FROM document WHERE host = ? AND what = ?"
+            for (good,) in db.execute(sql, (number, _GOOD)).fetchall():
+                if url_key(good.decode()) in keys:
+                    db.execute("DELETE FROM document WHERE host = ? AND what = ?", (number, _GOOD))
+            return
+        db.execute(
+            "INSERT OR IGNORE INTO forgotten VALUES (?)", (forgotten_hash(host_keys(host)[0][:HOST_BYTES], self._salt),)
+        )
+        db.execute("DELETE FROM memory WHERE key BETWEEN ? AND ?", host_keys(host))
+        db.execute("DELETE FROM document WHERE host = ?", (number,))
+        if not busy:
+            db.execute("DELETE FROM host WHERE host = ?", (number,))
 
     def _remove(self, db: sqlite3.Connection, key: bytes, waiting: Row | None) -> bool:
         tally = Counter[tuple[str, str]]()
