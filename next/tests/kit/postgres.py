@@ -135,7 +135,10 @@ def new_name(what: str = "crawl") -> str:
 
 
 class FaultyWay:
-    """A way to a server that breaks: connections are cut now and then, or just before the answer of a COMMIT."""
+    """A way to a server that breaks: connections are cut now and then, or just before the answer of a COMMIT.
+
+    The server hears of every other cut only.
+    """
 
     def __init__(self, port: int, random: Random, cuts: float = 0.0, lost: float = 0.0) -> None:
         self._to, self._random, self._cuts, self._lost = port, random, cuts, lost
@@ -161,30 +164,31 @@ class FaultyWay:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
-        try:
-            if self.is_down:
-                return
+        if not self.is_down:
             behind, ahead = await asyncio.open_connection("127.0.0.1", self._to)
             self._writers.add(ahead)
-            with suppress(ConnectionError, asyncio.IncompleteReadError):
-                async with asyncio.TaskGroup() as tasks:
-                    state = {"commits": False}
-                    back = tasks.create_task(self._back(behind, writer, state))
+            state = {"commits": False, "is cut": False}
+            async with asyncio.TaskGroup() as tasks:
+                back = tasks.create_task(self._back(behind, writer, state))
+                with suppress(ConnectionError):
                     while data := await reader.read(1 << 16):
                         if self._random.random() < self._cuts:
+                            state["is cut"] = True
                             break
                         state["commits"] = b"COMMIT;" in data
                         ahead.write(data)
-                    ahead.close()
-                    back.cancel()
-        finally:
-            writer.close()
+                if not state["is cut"] or self._random.random() < 0.5:
+                    ahead.close()  # else the server does not hear of it
+                back.cancel()
+        writer.close()
 
     async def _back(self, behind: asyncio.StreamReader, writer: asyncio.StreamWriter, state: dict[str, bool]) -> None:
-        while data := await behind.read(1 << 16):
-            if state["commits"] and (self.loses_next or self._random.random() < self._lost):
-                self.loses_next = False
-                self.lost += 1
-                break
-            writer.write(data)
+        with suppress(ConnectionError):
+            while data := await behind.read(1 << 16):
+                if state["commits"] and (self.loses_next or self._random.random() < self._lost):
+                    state["is cut"] = True
+                    self.loses_next = False
+                    self.lost += 1
+                    break
+                writer.write(data)
         writer.close()

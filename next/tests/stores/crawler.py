@@ -26,9 +26,9 @@ def found(random: Random) -> FoundUrl:
     return FoundUrl(f"https://{host}/{random.randrange(10**9)}", host)
 
 
-async def crawl(url: str, name: str, folder: Path, lease: float) -> None:
+async def crawl(url: str, schema: str, folder: Path, lease: float) -> None:
     random, clock = Random(), SystemClock()
-    async with PostgresLedger(url, name, {}, clock, ("new", "again"), read_only=False, lease=lease) as ledger:
+    async with PostgresLedger(url, schema, {}, clock, ("new", "again"), read_only=False, lease=lease) as ledger:
         writer = RowWriter(folder, "pages", await ledger.row_files(), ledger.process)
         await ledger.commit(Batch(found=[found(random) for _ in range(3)] if ledger.is_new else []))
         while True:
@@ -52,8 +52,9 @@ async def crawl(url: str, name: str, folder: Path, lease: float) -> None:
                         row = {"url": item.url, "links": [link.url for link in links]}
                         writer.append(item.key, [json.dumps(row).encode()], ledger.run)
                         batch["stored"].append(StoredUrl(item))
-                await ledger.commit(Batch(files=writer.write(), **batch))  # type: ignore[arg-type]
-                ledger.release(host.name)
+                woken = await ledger.commit(Batch(files=writer.write(), **batch))  # type: ignore[arg-type]
+                for name in [host.name, *woken]:  # which come back by `hosts`
+                    ledger.release(name)
             await asyncio.sleep(0.02)
 
 

@@ -56,14 +56,17 @@ async def torment(crawlers: Crawlers, number: int, random: Random) -> None:
     stopped = crawlers.running[number % 2]
     if stopped.returncode is not None:
         return
-    stopped.send_signal(signal.SIGSTOP)
+    with suppress(ProcessLookupError):
+        stopped.send_signal(signal.SIGSTOP)
     for _ in range(KILLS // STOPS):
         await asyncio.sleep(random.uniform(0.5, 0.8) * LEASE)
         other = next((each for each in crawlers.running if each is not stopped), stopped)
         if other.returncode is None and other is not stopped:
-            other.kill()
+            with suppress(ProcessLookupError):
+                other.kill()
     await asyncio.sleep(0.3 * LEASE)
-    stopped.send_signal(signal.SIGCONT)
+    with suppress(ProcessLookupError):
+        stopped.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.real
@@ -97,5 +100,5 @@ async def test_each_row_is_there_once_whatever_happens_to_two_processes(tmp_path
     assert {link for row in contents for link in row["links"]} <= failed | stored.keys()
     assert len(stored) + len(failed) == counts.known
     assert counts.waiting == 0
-    assert crawlers.ends[-signal.SIGKILL] >= KILLS // 2
+    assert crawlers.ends[-signal.SIGKILL] > KILLS // 2
     assert way.lost > 0

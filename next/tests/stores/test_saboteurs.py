@@ -144,6 +144,18 @@ async def a_partition_is_claimed_once(server: PostgresServer) -> None:
         assert await claim == set()
 
 
+async def what_the_dead_have_locked_is_freed(server: PostgresServer) -> None:
+    async with two(server) as (one, other, db):
+        await other.commit(Batch(found=[url(1)]))
+        dead = db.transaction()
+        await db.execute("SELECT set_config('application_name', $1, false)", f"{one._channel} 99")
+        await dead.start()
+        await db.execute(postgres_tables.LOCK_LEASES)
+        await one._beat()
+        async with asyncio.timeout(3):
+            assert await one._claim({partition_of(OTHER)})
+
+
 async def the_end_waits_for_commits(server: PostgresServer) -> None:
     async with two(server) as (one, other, db), asyncio.TaskGroup() as tasks:
         here, go = held_back(one)
@@ -191,6 +203,7 @@ FAULTS: dict[str, tuple[Check, dict[str, Any]]] = {
         {"TAKE": postgres_tables.TAKE.replace("turn <= $3", "turn <= $3 AND id > 1000")},
     ),
     "claims without a lock": (a_partition_is_claimed_once, {"LOCK_LEASES": "SELECT 1"}),
+    "sessions of the dead": (what_the_dead_have_locked_is_freed, {"END_SESSIONS": "SELECT $1::text, $2::float8"}),
     "the end beside commits": (
         the_end_waits_for_commits,
         {"FENCE_ALONE": postgres_tables.FENCE_ALONE.replace("FOR UPDATE OF c", "")},

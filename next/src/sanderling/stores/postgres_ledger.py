@@ -158,26 +158,13 @@ class PostgresLedger:
         return await asyncio.shield(asyncio.ensure_future(turn()))
 
     async def _open(self, db: Connection) -> None:
-        schema = quoted(self._name)
-        async with db.transaction():
-            # Two processes may start at once.
-            await db.execute("SELECT pg_advisory_xact_lock(hashtext($1))", f"{sql.MARK} {self._name}")
-            found = await db.fetchrow(
-                """SELECT obj_description(oid, 'pg_namespace'),
-                EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = n.oid) FROM pg_namespace n WHERE nspname = $1""",
-                self._name,
-            )
-            if found is None and self._read_only:
-                raise FolderError(f"there is no {self._link.place}", "check the spelling")
-            if found is None or (found[0] != sql.MARK and not found[1] and not self._read_only):
-                await db.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-                for table in sql.TABLES:
-                    await db.execute(table)
-                await db.execute(f"COMMENT ON SCHEMA {schema} IS '{sql.MARK}'")
-                row = (FORMAT, encode_plan(self._plan), 1, False, secrets.token_bytes(16), b"", b"")
-                await db.execute("INSERT INTO crawl VALUES ($1, $2, $3, $4, $5, $6, $7)", *row)
-            elif found[0] != sql.MARK:
-                raise FolderError(f"{self._link.place} is something else's", "choose another name")
+        owner = await db.fetchval(sql.WHOSE, self._name, sql.MARK)
+        if owner is None and self._read_only:
+            raise FolderError(f"there is no {self._link.place}", "check the spelling")
+        if owner is None:
+            await self._create(db)
+        elif owner != "ours":
+            raise FolderError(f"{self._link.place} is something else's", "choose another name")
         found_format = await db.fetchval("SELECT format FROM crawl")
         if found_format != FORMAT:
             raise FolderError(
@@ -193,14 +180,30 @@ class PostgresLedger:
             check_plan(self._link.place, plan, self._plan)
         self._remembers = self.run > 1 or VISIT in self._kinds
 
+    async def _create(self, db: Connection) -> None:
+        schema = quoted(self._name)
+        async with db.transaction():
+            # Two processes may start at once, and one may be lost in the midst of this.
+            await db.execute(f"SET LOCAL lock_timeout = '{2 * self._lease:.0f}s'")
+            await db.execute("SELECT pg_advisory_xact_lock(hashtext($1))", f"{sql.MARK} {self._name}")
+            if await db.fetchval(sql.WHOSE, self._name, sql.MARK) is None:
+                await db.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+                for table in sql.TABLES:
+                    await db.execute(table)
+                await db.execute(f"COMMENT ON SCHEMA {schema} IS '{sql.MARK}'")
+                row = (FORMAT, encode_plan(self._plan), 1, False, secrets.token_bytes(16), b"", b"")
+                await db.execute("INSERT INTO crawl VALUES ($1, $2, $3, $4, $5, $6, $7)", *row)
+
     # A process, and its lease.
 
     async def _register(self, db: Connection) -> None:
         self._beat_at = boot_seconds()
         self.process = await db.fetchval(sql.REGISTER, self.run, self._lease)
-        self._commits = 0
-        self._fenced = False
-        self._leased.clear()
+        await self._name_sessions(db)
+
+    async def _name_sessions(self, db: Connection) -> None:
+        self._pulse.label = f"{self._channel} {self.process} pulse"
+        await self._link.name_session(f"{self._channel} {self.process}", db)
 
     async def _keep_beating(self) -> None:
         while not self._fenced:
@@ -226,6 +229,7 @@ class PostgresLedger:
         else:
             self._beat_at, self._processes = before, alive
         await db.execute(sql.REAP)
+        await db.execute(sql.END_SESSIONS, self._channel, self._lease)
         if db is not self._listening:
             await db.add_listener(self._channel, self._hear)
             self._listening = db
@@ -329,6 +333,7 @@ class PostgresLedger:
             # Another process may have begun it before us, and ended ours.
             await db.execute("DELETE FROM process WHERE id = $1", self.process)
             self.process = await db.fetchval(sql.REGISTER, run, self._lease)
+        await self._name_sessions(db)
         self._commits = 0
         self._leased.clear()
         return run

@@ -23,10 +23,13 @@ LOST = (
     asyncpg.CannotConnectNowError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.TooManyConnectionsError,
+    asyncpg.InternalClientError,  # what came makes no sense after what was cut off
 )
 # The server undid the transaction, and it may go well now.
 _UNDONE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _UNDONE_TIMES = 10
+_END_OWN = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE usename = current_user AND application_name = $1 AND pid <> pg_backend_pid()"""
 _OLDEST = 140_000  # of the server: client_connection_check_interval
 _CONNECT_SECONDS = 10.0
 _AWAY_SECONDS = 600.0  # that a server is waited for
@@ -39,6 +42,7 @@ class PostgresLink:
     def __init__(self, url: str, name: str, clock: Clock, lease: float) -> None:
         self.schema = quoted(name)
         self.place = f'"{name}" in PostgreSQL at {_address(url)}'
+        self.label = ""  # of its session, for operators, and for others to end it when we are dead
         self.losses = 0  # how often the connection was lost
         self._url = url
         self._clock = clock
@@ -77,10 +81,14 @@ class PostgresLink:
                 "tcp_keepalives_idle": "10",
                 "tcp_keepalives_interval": "5",
                 "tcp_keepalives_count": "4",
+                "application_name": self.label,
             }
             calls = ", ".join(f"set_config('{name}', ${number}, false)" for number, name in enumerate(settings, 1))
             if connection.get_server_version()[0] * 10_000 >= _OLDEST:
                 await connection.execute(f"SELECT {calls}", *settings.values())
+            if self.label:
+                # The server may not have heard that our last connection is gone, and keeps what it had locked.
+                await connection.execute(_END_OWN, self.label)
             await connection.set_type_codec(
                 "uuid", schema="pg_catalog", encoder=bytes, decoder=bytes, format="binary"
             )  # fmt: skip
@@ -134,6 +142,11 @@ class PostgresLink:
         if self._connection is None or self._connection.is_closed():
             self._connection = await self.connect()
         return self._connection
+
+    async def name_session(self, label: str, db: Connection) -> None:
+        """Name the session, this one and those that follow it."""
+        self.label = label
+        await db.execute("SELECT set_config('application_name', $1, false)", label)
 
     async def call(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """What `work` returns, called again for as long as the connection is lost meanwhile."""
@@ -203,7 +216,8 @@ class PostgresLink:
             case asyncpg.TooManyConnectionsError():
                 advice = "raise max_connections, or end other clients, and run the same command again"
                 return FolderError(f"{where} has no connection left", advice, Exit.LATER)
-        if isinstance(error, (*LOST, *_UNDONE, asyncpg.InsufficientResourcesError)):
+        later = (*LOST, *_UNDONE, asyncpg.InsufficientResourcesError, asyncpg.LockNotAvailableError)
+        if isinstance(error, later):
             found = str(error) or type(error).__name__
             advice = "nothing that was stored is lost; run the same command again when it is back"
             return FolderError(f"{where} cannot be used now ({found})", advice, Exit.LATER)

@@ -38,6 +38,10 @@ TABLES = (
     "CREATE SEQUENCE process_ids",
 )
 
+# Whose the schema is; NULL if there is nothing in it.
+WHOSE = """SELECT CASE WHEN obj_description(oid, 'pg_namespace') = $2 THEN 'ours'
+    WHEN EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = n.oid) THEN 'another''s' END
+    FROM pg_namespace n WHERE nspname = $1"""
 # Who works. Only the server's clock counts: those of two machines differ.
 REGISTER = """INSERT INTO process VALUES (nextval('process_ids'), $1, clock_timestamp() + $2::float8 * interval '1 s')
     RETURNING id"""
@@ -46,6 +50,11 @@ BEAT = """UPDATE process SET until = clock_timestamp() + $2::float8 * interval '
 # Not behind a commit that is being made: its process is not late yet.
 REAP = """DELETE FROM process WHERE id IN
     (SELECT id FROM process WHERE until < clock_timestamp() FOR UPDATE SKIP LOCKED)"""
+# What a dead process has locked stays locked while its server waits for the rest of a message, which no timeout ends.
+# $1 stands before the numbers of processes in the names of their sessions.
+END_SESSIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE usename = current_user AND application_name LIKE $1 || ' %' AND split_part(application_name, ' ', 3) NOT IN
+    (SELECT id::text FROM process WHERE until > clock_timestamp() - $2::float8 * interval '1 s')"""
 # Locks our row against whoever would fence us off before the commit is made.
 FENCE = "SELECT c.run FROM process p, crawl c WHERE p.id = $1 FOR KEY SHARE"
 # The same, and no commit of another process is being made meanwhile.
