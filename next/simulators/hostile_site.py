@@ -614,7 +614,7 @@ def title_cases() -> Iterator[Case]:
         ("de", "Das Wetter wird morgen schön, und wir gehen mit den Kindern an den See, wenn es nicht regnet."),
         ("fr", "Le temps sera beau demain et nous irons au lac avec les enfants, s'il ne pleut pas trop."),
     ):
-        source = f"<!doctype html><title>{text}</title><p>{text} {text}</p>"
+        source = f"<!doctype html><title>{language}</title><p>{text}</p>"
         yield Case(f"/language/guessed-{language}", Reply(source.encode()), row={"language": language})
     declared = html("Declared", language="pt-BR").encode()
     yield Case("/language/declared", Reply(declared), row={"language": ("pt-BR", "pt-br", "pt")})

@@ -22,7 +22,11 @@ pytestmark = [
 ]
 PROGRAM = [sys.executable, "-m", "sanderling"]
 # What differs from the expectation in the table, and why it is better so. The target, or where it begins.
-DIFFERENCES: dict[str, str] = {}
+DIFFERENCES = {
+    "/charset/more-parameters": "a quoted parameter that says charset= within: no server sends one",
+    "/charset/replacement": "browsers show nothing of it against attacks by script; we run no scripts",
+    "/decoy/replacement": "as above: its link is followed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,6 @@ def unexplained(wrong: list[str]) -> list[str]:
     return [each for each in wrong if not any(each.startswith(known) for known in DIFFERENCES)]
 
 
-@pytest.mark.skip(reason="open: it does not end, and rows differ")
 def test_every_url_ends_as_the_standards_say(tmp_path: Path) -> None:
     with Web(2) as web:
         base, other = web.base(0), web.base(1)

@@ -89,17 +89,18 @@ def test_a_query_is_sent_in_the_charset_of_its_page(charset: str, query: str) ->
 CHARSETS = [
     # bytes, charset of Content-Type, text, charset
     ("é".encode(), None, "é", "utf-8"),
-    ("é".encode("cp1252"), None, "é", "cp1252"),
+    ("é".encode("cp1252"), None, "é", "windows-1252"),
     ("é".encode(), "iso-8859-1", "é", "utf-8"),
     ("é".encode("cp1252"), "utf-8", "\ufffd", "utf-8"),
-    (b"<meta charset=windows-1251>" + "ж".encode("cp1251"), None, "ж", "cp1251"),
+    (b"<meta charset=windows-1251>" + "ж".encode("cp1251"), None, "ж", "windows-1251"),
     (b"<meta http-equiv=Content-Type content='text/html; charset=koi8-r'>" + "ж".encode("koi8-r"), None, "ж", "koi8-r"),
     (b"<meta charset=utf-16>" + "ж".encode(), None, "ж", "utf-8"),
-    ("\ufeffж".encode("utf-16-le"), "utf-8", "ж", "utf-16-le"),
+    ("\ufeffж".encode("utf-16-le"), "utf-8", "ж", "utf-16le"),
     ("\ufeffж".encode(), "cp1252", "ж", "utf-8"),
     ("日本".encode("shift_jis"), "Shift_JIS", "日本", "shift_jis"),
     ("中文".encode("gb18030"), "gb2312", "中文", "gbk"),
-    (b"x" + bytes([0x80]), "made-up", "x€", "cp1252"),
+    ("서울은 오늘도 맑지만 내일은 비가 온다".encode("euc-kr"), None, "서울은 오늘도 맑지만 내일은 비가 온다", "euc-kr"),
+    (b"x" + bytes([0x80]), "made-up", "x€", "windows-1252"),
 ]
 
 

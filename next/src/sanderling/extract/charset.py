@@ -22,8 +22,20 @@ _PRESCAN = 8192
 _FOR_EACH_FLAW = 4
 
 
+# Where the Encoding Standard's names differ from those of Python's codecs by more than their signs.
+_NAMES = {"cp866": "ibm866", "mac-roman": "macintosh", "iso8859-11": "windows-874", "iso2022_jp": "iso-2022-jp"}
+
+
 def decode(body: bytes, label: str | None) -> tuple[str, str]:
-    """The text of a page and its charset; `label` is the charset of Content-Type."""
+    """The text of a page and its charset by the Encoding Standard's name; `label` is that of Content-Type."""
+    text, codec = _decode(body, label)
+    if codec.startswith("cp125"):
+        return text, codec.replace("cp", "windows-")
+    plain = codec.replace("utf-16-", "utf-16").replace("iso8859-", "iso-8859-").replace("euc_", "euc-")
+    return text, _NAMES.get(codec, plain)
+
+
+def _decode(body: bytes, label: str | None) -> tuple[str, str]:
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace"), name
@@ -43,8 +55,15 @@ def decode(body: bytes, label: str | None) -> tuple[str, str]:
         foreign = len(text) - len(text.encode("ascii", "ignore")) - flaws
         if foreign >= _FOR_EACH_FLAW * flaws:
             return text, "utf-8"
-    name = declared or detect_encoding(body) or "cp1252"
+    name = declared or _detected(body)
     return body.decode(_CODECS.get(name, name), "replace"), name
+
+
+def _detected(body: bytes) -> str:
+    # Asked for names of the web, it says utf-8 for Korean.
+    if detect_encoding(body, html5_compatible=False) == "cp949":
+        return "euc_kr"
+    return detect_encoding(body) or "cp1252"
 
 
 def charset_named(label: str | None) -> str | None:
