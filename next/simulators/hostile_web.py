@@ -74,8 +74,7 @@ class Web:
         self.otherwise = [lambda _: NOT_FOUND] * self.hosts
         self._times: dict[tuple[int, str], int] = {}
         self._started = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
+        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(),), daemon=True)
 
     def base(self, host: int, name: str = "127.0.0.1") -> str:
         return f"http://{name}:{self.ports[host]}"
@@ -96,7 +95,7 @@ class Web:
         self._thread.join(10)
 
     async def _serve(self) -> None:
-        self._ended = asyncio.Event()
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         talking: set[asyncio.Task[None]] = set()
 
         def talk(number: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
