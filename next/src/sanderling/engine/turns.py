@@ -24,9 +24,6 @@ class Turns:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, host: Host) -> bool:
-        return host in self._places
-
     def put(self, host: Host, due: float) -> None:
         """Give the host this turn instead of the one it has. It keeps its place if the time is the same."""
         place = self._places.get(host)
