@@ -96,6 +96,28 @@ SYSTEMS: tuple[System, ...] = (
             ),
         ),
     ),
+    System(
+        "sequence",
+        "Records of APIs whose ids only grow.",
+        ("sequence.db",),
+        "sanderling.sequence.system",
+        (
+            Command(
+                "sequence crawl",
+                "Follow ids as they come to be: each record once, what is missing is asked again.",
+                "sanderling.sequence.options:SequenceOptions",
+                example="sequence crawl https://api.example.org/things/{id} --begin 1 --out things",
+            ),
+            Command(
+                "sequence store",
+                "Write the records of a folder to a database.",
+                "sanderling.sequence.options:StoreOptions",
+                "Export",
+                "sanderling.sequence.system:store_records",
+                "sequence store things --database sqlite:things.db",
+            ),
+        ),
+    ),
 )
 
 

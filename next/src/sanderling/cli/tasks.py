@@ -24,6 +24,9 @@ class TasksOptions(Options):
     host: str | None = option(None, "Only those of this host.")
     code: str | None = option(None, "Only those with this code, such as TIMEOUT.")
     retry: bool = option(default=False, help="Try those in STATE again: now, or in the next run.")
+    ids: str | None = option(None, "Request the missed ids of this range again, as in 1000-1999.")
+    import_: Path | None = option(None, "Add the ids in this file to STATE, one a line; - is standard input.")
+    export: Path | None = option(None, "Write the ids in STATE to this file, one a line; - is standard output.")
     json: bool = option(default=False, help="Print each as one line of JSON.")
 
 
@@ -35,6 +38,16 @@ def tasks(options: TasksOptions, context: Context) -> Exit:
         raise OptionError(
             f"STATE: found {options.state!r}, expected one of {states}{nearest(options.state, system.TASK_STATES)}"
         )
+    if options.ids is not None or options.import_ is not None or options.export is not None:
+        if options.state is None or not hasattr(system, "move_tasks"):
+            raise OptionError(
+                "--ids, --import and --export are for ids that are missed: tasks FOLDER missed --export -"
+            )
+        said = asyncio.run(
+            system.move_tasks(options.folder, options.ids, options.import_, options.export, options.code)
+        )
+        context.warn(said)
+        return Exit.DONE
     if options.retry:
         if options.state is None:
             raise OptionError("--retry needs a state; type tasks FOLDER failed --retry, say")

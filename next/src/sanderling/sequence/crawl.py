@@ -1,0 +1,699 @@
+"""One run: requests what is due, hears what became of it, and writes it down.
+
+One task decides what is sent next, within `workers` and as the limiter allows; a task a request; one task that commits.
+Work comes from four places: new ids, ids that are asked again, probes that look for the end of a gap, and a record that
+is known, which shows whether a host that fails is well.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from typing import Protocol
+
+from sanderling.clock import Clock
+from sanderling.fetch.client import Read
+from sanderling.fetch.messages import Headers, HttpRequest, HttpResponse
+from sanderling.files import Exit, FolderError
+from sanderling.limit import Limiter, Permit
+from sanderling.observe.alerts import Alert, Alerts, Level
+from sanderling.observe.control import Control, ControlRequest
+from sanderling.observe.log import log
+from sanderling.observe.report import Report
+from sanderling.outcome import Outcome
+from sanderling.records.rows import RowWriter
+from sanderling.sequence.atlas import AtlasLaw
+from sanderling.sequence.database import DatabaseAway, RecordsDatabase, tables_of
+from sanderling.sequence.description import IdAnswer, IdApi, Meaning, outcome_of
+from sanderling.sequence.follower import Follower
+from sanderling.sequence.gaps import GapSearch, Search
+from sanderling.sequence.guarded import workers_for
+from sanderling.sequence.law import Readings
+from sanderling.sequence.options import LARGEST_ID, SequenceOptions
+from sanderling.sequence.readings import Meter, Prometheus
+from sanderling.sequence.retries import DISABLED, RETRIES, Reason, check_in, is_retried
+from sanderling.sequence.store import Missed, SavedState, SequenceBatch, SequenceStore, key_of
+
+GRACE = 10.0  # seconds for what is in flight when we stop
+COMMIT = 0.2  # seconds between commits
+LOOK = 1.0  # seconds between looks at what is due again
+RETRY_SHARE = 4  # one of so many requests is a retry, where there are new ids as well
+MOST_AGAIN = 200  # ids to be asked again that are in memory
+DOUBTFUL = 3  # failures in a row, after which a record that is known shows whether the host is well
+LONGEST_AWAY = 15.0  # seconds between two such requests
+RECENT = 30.0  # a good answer so many seconds ago shows that a failure is the id's own
+MISSES_IN_ROW = 150  # ids that are not there, below what the API says its newest is: a gap
+SAMPLE = 8  # ids of a gap that are asked at once
+STATUS_SECONDS = 300.0  # between two status messages
+LOOKS = 8  # of one search that the law of the seed asks for
+LONGEST_STORE_AWAY = 600.0  # seconds
+MOST_UNWRITTEN = 5_000  # records in memory while it is away
+NEARBY = 128  # ids on both sides of one that turned up in a gap
+MOST_GAPS = 5  # widths that are remembered
+BY_REASON = {
+    Meaning.HIDDEN: Reason.HIDDEN,
+    Meaning.BAD_FORMAT: Reason.BAD_FORMAT,
+    Meaning.ERROR: Reason.ERROR,
+    Meaning.REFUSED: Reason.REFUSED,
+    Meaning.MISSING: Reason.NOT_FOUND,
+}
+
+
+class Sender(Protocol):
+    """What sends requests: the client, or a test's."""
+
+    async def send(
+        self,
+        request: HttpRequest,
+        permit: Permit | None = None,
+        *,
+        read: Read | None = None,
+        item: Hashable = None,
+        of_host: bool = False,
+    ) -> HttpResponse:
+        """Send it, and report to the permit how it went."""
+
+
+@dataclass(slots=True)
+class Inquiry:
+    """What one request is for."""
+
+    kind: str  # new, again, probe, check or head
+    numbers: tuple[int, ...]
+    missed: Missed | None = None
+
+
+@dataclass(slots=True)
+class SequenceFigures:
+    """What this process has seen."""
+
+    answers: Counter[Meaning] = field(default_factory=Counter)
+    requests: int = 0
+    probes: int = 0
+    checks: int = 0
+    stored: int = 0
+    skipped: int = 0
+    gaps: int = 0
+    lag: float | None = None  # of the newest record
+    latency: float = 0.0  # of most requests
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceParts:
+    """What a run is made of."""
+
+    options: SequenceOptions
+    api: IdApi
+    host: str
+    store: SequenceStore
+    rows: RowWriter
+    client: Sender
+    limiter: Limiter
+    alerts: Alerts
+    clock: Clock
+    random: Random
+    prometheus: Prometheus | None = None
+    headers: Headers = ()
+    database: RecordsDatabase | None = None
+
+
+class SequenceRun:
+    """A sequence that is followed, as the shell sees it."""
+
+    def __init__(self, parts: SequenceParts, state: SavedState) -> None:
+        self.parts = parts
+        self.state = state
+        self.figures = SequenceFigures()
+        options = parts.options
+        self.follower = Follower(
+            state.position, parts.api.description.stride * options.stride, options.until, options.first_workers
+        )
+        self.workers = options.first_workers
+        self.missed_counts: dict[tuple[str, bool], int] = {}
+        self.quiet_until = -inf  # on the clock: nothing but checks is sent before
+        self.quiet_why = ""
+        self.away_since: float | None = None  # since when the host fails
+        self.stopped = False
+        self.wanted = Control()
+        self.search: GapSearch | None = None
+        self._scan: Search | None = None
+        self._scan_batch: Sequence[int] = ()
+        self._scan_answers: dict[int, bool] = {}
+        self._scan_waiting: deque[int] = deque()
+        self._batch = SequenceBatch()
+        self._lines: list[tuple[int, bytes]] = []
+        self._again: deque[tuple[int, Missed]] = deque()  # an id, and what is known of it
+        self._asked_again: set[int] = set()  # ids in memory or in flight
+        self._answered: list[int] = []  # of these, until what came of them is committed
+        self._in_flight = 0
+        self._turn = 0
+        self._wake = asyncio.Event()
+        self._failed_in_row = 0
+        self._missing_in_row = 0
+        self._last_good = -inf
+        self._checking = False
+        self._check_wait = 1.0
+        self._known: int | None = None  # an id that is known to exist
+        self._no_retries = False  # the store has none within its first retries
+        self.meter = Meter()
+        self.law = AtlasLaw(self) if options.scaling == "atlas" else None
+        self._told_at = parts.clock.now()
+        self.store_trouble = ""  # why the database cannot be written to
+        self._turned_up: list[int] = []  # ids of gaps
+
+    async def run(self) -> Exit:
+        """Follow the ids until the last has been decided, or for ever."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                helpers = [
+                    group.create_task(work) for work in (self._commit_often(), self._look_often(), self._look_at_head())
+                ]
+                if self.law is not None:
+                    offload = group.create_task(self._follow(group))  # retries, which the seed offloads
+                    await self.law.follow()
+                    self.stop()
+                    await offload
+                else:
+                    await self._follow(group)
+                await self._finish_requests()
+                for each in helpers:
+                    each.cancel()
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from several
+        await self._commit()
+        await self._count()
+        return Exit.DONE if self.follower.done and self._no_retries else Exit.WAITING
+
+    def is_over(self) -> bool:
+        """Whether nothing is left to do, or somebody stops us."""
+        return self.stopped or (self.follower.done and self._no_retries)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody has paused the run, or blocked its host."""
+        return self.wanted.paused or self.parts.host in self.wanted.blocked
+
+    async def _finish_requests(self) -> None:
+        """Give what is in flight some time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                while self._in_flight:
+                    self._wake.clear()
+                    await self._wake.wait()
+
+    # What is sent.
+
+    async def _follow(self, group: asyncio.TaskGroup) -> None:
+        clock = self.parts.clock
+        while not self.is_over():
+            if self.away_since is not None and clock.now() - self.away_since > self.parts.options.patience:
+                return
+            self._wake.clear()
+            wait = self._send_what_is_due(group)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(wait, 1.0)):
+                    await self._wake.wait()
+
+    def _send_what_is_due(self, group: asyncio.TaskGroup) -> float:
+        """Send all that may be sent now; seconds until there may be more."""
+        clock, limiter, host = self.parts.clock, self.parts.limiter, self.parts.host
+        while self._in_flight < self.workers and not self.is_held:
+            now = clock.now()
+            ready = limiter.ready_at(host)
+            if ready > now:
+                return ready - now
+            inquiry = self._choose(now)
+            if inquiry is None:
+                later = [each - now for each in (self.quiet_until, self.follower.resume_at) if each > now]
+                return min(later, default=inf)
+            permit = limiter.try_acquire(host)
+            if permit is None:  # pragma: no cover - it was ready above
+                self._put_back(inquiry)
+                return 0.05
+            self._in_flight += 1
+            group.create_task(self._request(inquiry, permit))
+        return inf
+
+    async def _request(self, inquiry: Inquiry, permit: Permit) -> None:
+        try:
+            await self._ask(inquiry, permit)
+        finally:
+            self._in_flight -= 1
+            self._wake.set()
+
+    def _choose(self, now: float) -> Inquiry | None:
+        """What to ask next, if anything is due."""
+        if now < self.quiet_until or (self.store_trouble and len(self._lines) > MOST_UNWRITTEN):
+            return None
+        if self.away_since is not None or self._failed_in_row >= DOUBTFUL:
+            if self._checking or self._in_flight:
+                return None
+            return self._check()
+        self._turn += 1
+        if self._again and self._turn % RETRY_SHARE == 0:
+            return self._retry(*self._again.popleft())
+        if self._scan_waiting:
+            return Inquiry("probe", (self._scan_waiting.popleft(),))
+        if self.law is None and (numbers := self._new(now)) is not None:
+            return Inquiry("new", numbers)
+        return self._retry(*self._again.popleft()) if self._again else None
+
+    def _new(self, now: float) -> tuple[int, ...] | None:
+        numbers: list[int] = []
+        while len(numbers) < self.parts.api.description.batch:
+            number = self.follower.take(now)
+            if number is None:
+                break
+            numbers.append(number)
+        return tuple(numbers) or None
+
+    def _check(self) -> Inquiry | None:
+        known = self._known if self._known is not None else self.follower.peek()
+        if known is None:
+            known = self.follower.newest
+        self._checking = True
+        self.figures.checks += 1
+        return Inquiry("check", (known,))
+
+    def _retry(self, number: int, missed: Missed) -> Inquiry:
+        return Inquiry("again", (number,), missed)
+
+    def _put_back(self, inquiry: Inquiry) -> None:
+        if inquiry.kind == "new":
+            for number in inquiry.numbers:
+                self.follower.undecided(number)
+        elif inquiry.kind == "probe":
+            self._scan_waiting.appendleft(inquiry.numbers[0])
+        elif inquiry.missed is not None:
+            self._asked_again.discard(inquiry.numbers[0])
+        if inquiry.kind == "check":
+            self._checking = False
+
+    async def _ask(self, inquiry: Inquiry, permit: Permit) -> None:
+        sent = self.parts.clock.now()
+        try:
+            answers = await self.request(inquiry.numbers, permit, of_host=inquiry.kind == "check")
+        except BaseException:
+            self._put_back(inquiry)
+            raise
+        self._hear(inquiry, answers, sent)
+
+    async def request(self, numbers: tuple[int, ...], permit: Permit, *, of_host: bool = False) -> list[IdAnswer]:
+        """Ask for ids, and count what is said."""
+        api, clock = self.parts.api, self.parts.clock
+        answers: list[IdAnswer] = []
+
+        def read(response: HttpResponse) -> Outcome:
+            answers[:] = api.read(numbers, response)
+            return outcome_of(answers, response)
+
+        sent = clock.now()
+        request = HttpRequest(api.url(numbers), headers=self.parts.headers)
+        response = await self.parts.client.send(request, permit, read=read, item=numbers[0], of_host=of_host)
+        if not answers:
+            answers = api.read(numbers, response)
+        self.figures.requests += response.requests
+        took = clock.now() - sent
+        self.figures.latency += (took - self.figures.latency) * (0.1 if self.figures.latency else 1.0)
+        for answer in answers:
+            self.figures.answers[answer.meaning] += 1
+        if len(numbers) > 1 and response.status in (400, 404, 422) and all(each.meaning.fails for each in answers):
+            # One bad id must not cost the others theirs.
+            halves = numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
+            answers = []
+            for half in halves:
+                answers += await self.request(half, await self.parts.limiter.acquire(self.parts.host))
+        return answers
+
+    # What came of it.
+
+    def _hear(self, inquiry: Inquiry, answers: list[IdAnswer], sent: float) -> None:
+        now = self.parts.clock.now()
+        meanings = {answer.meaning for answer in answers}
+        if inquiry.kind == "check":
+            self._checking = False
+        if Meaning.DISABLED in meanings:
+            self._put_back(inquiry)
+            self.quiet_until = now + DISABLED
+            self.quiet_why = "the API says that it is switched off"
+            return
+        failing = all(meaning.fails for meaning in meanings)
+        if failing:
+            self._failed_in_row += 1
+        elif Meaning.REFUSED not in meanings:
+            self._failed_in_row, self._last_good = 0, now
+            self._well()
+        if inquiry.kind in ("new", "again"):
+            for answer in answers:
+                self.meter.count(answer.meaning)
+        if inquiry.kind == "check":
+            if failing:
+                self._away(now, sent, answers[0].detail)
+            return
+        if failing and (self.away_since is not None or now - sent > RECENT):
+            self._put_back(inquiry)  # nobody is to blame but the host
+            return
+        match inquiry.kind:
+            case "new":
+                for answer in answers:
+                    self._hear_new(answer, now)
+            case "probe":
+                self._hear_probe(answers[0])
+            case "again":
+                if inquiry.missed is not None:
+                    self._hear_again(inquiry.missed, answers[0], sent)
+
+    def _away(self, now: float, sent: float, why: str) -> None:
+        """The host fails, whatever it is asked: nothing but a check is sent until it is well."""
+        if self.away_since is None:
+            self.away_since = now
+            self._check_wait = 1.0
+            self.parts.alerts.post(Alert("The API fails", why, Level.WARNING))
+        self.quiet_until = sent + self._check_wait
+        self.quiet_why = f"the API fails: {why}"
+        self._check_wait = min(LONGEST_AWAY, 2 * self._check_wait)
+
+    def _well(self) -> None:
+        if self.away_since is not None:
+            self.away_since = None
+            self.quiet_until, self.quiet_why = -inf, ""
+
+    def _hear_new(self, answer: IdAnswer, now: float) -> None:
+        number, follower = answer.number, self.follower
+        if answer.meaning.exists:
+            self._missing_in_row = 0
+            self._known = number
+            if number > follower.newest:
+                self._moved()
+            for hole in follower.found(number, now):
+                self._miss(hole, Reason.NOT_FOUND)
+            follower.was_there()
+            self._keep(answer)
+        elif answer.meaning is Meaning.MISSING:
+            if follower.missing(number, now):
+                self._missing_in_row += 1
+                self._miss(number, Reason.NOT_FOUND)
+        elif answer.meaning is Meaning.REFUSED:
+            follower.undecided(number)
+        else:
+            follower.leave(number, now)
+            self._miss(number, BY_REASON[answer.meaning])
+
+    def _keep(self, answer: IdAnswer) -> None:
+        """There is a record: keep it, or note that it is not wanted or hidden."""
+        if answer.time is not None:
+            lag = self.parts.clock.wall() - answer.time
+            self.figures.lag = max(0.0, lag)
+            self.meter.observe(lag)
+        match answer.meaning:
+            case Meaning.FOUND:
+                self._lines.append((answer.number, answer.line))
+                self._batch.decided.append(answer.number)
+                self.figures.stored += 1
+            case Meaning.UNWANTED:
+                self._batch.skipped.append((answer.number, "unwanted"))
+                self.figures.skipped += 1
+            case Meaning.HIDDEN:
+                self._miss(answer.number, Reason.HIDDEN)
+
+    def _miss(self, number: int, reason: Reason, tries: int = 1, since: float | None = None) -> None:
+        wall = self.parts.clock.wall()
+        due = wall + check_in(reason, tries, self.parts.random)
+        self._batch.missed.append(Missed(number, number, reason, tries, since or wall, due))
+        self._no_retries = False
+
+    def settle(self, answer: IdAnswer) -> None:
+        """An id that was taken in order has a record."""
+        self._known = answer.number
+        self.state.run += 1
+        self.follower.decide(answer.number, exists=True)
+        self._keep(answer)
+
+    def give_up(self, number: int, reason: Reason, tries: int) -> None:
+        """An id that was taken in order is missed."""
+        self.follower.decide(number, exists=False)
+        self._miss(number, reason, tries)
+
+    def _hear_again(self, missed: Missed, answer: IdAnswer, sent: float) -> None:
+        number = answer.number
+        self._answered.append(number)
+        if len(missed) > 1:  # one of several ids of a gap: if it is there, each near it is asked
+            if answer.meaning.exists:
+                self._keep(answer)
+                self._turned_up.append(number)
+            return
+        if answer.meaning in (Meaning.FOUND, Meaning.UNWANTED):
+            if missed.tries == 1 and missed.reason is Reason.NOT_FOUND:
+                self.follower.was_late()
+            self._keep(answer)
+            return
+        reason = BY_REASON[answer.meaning]
+        own = not answer.meaning.fails or self._last_good > sent - RECENT
+        tries = missed.tries + own
+        if reason is not missed.reason and is_retried(missed.reason, missed.tries):
+            tries = min(tries, RETRIES.get(reason, 0) + 1)
+        self._miss(number, reason, tries, missed.since)
+
+    async def read_metrics(self, elapsed: float) -> Readings:
+        """The readings of a period, from Prometheus where it is configured. Raises MetricsError."""
+        if self.parts.prometheus is not None:
+            return await self.parts.prometheus.read(elapsed)
+        return self.meter.read(self.parts.clock.now(), elapsed)
+
+    # Gaps.
+
+    async def search_gap(self) -> bool:
+        """Look for the next records behind a gap, and go on there; whether there are any."""
+        newest = self.follower.newest
+        search = GapSearch(newest, self.state.run, self.state.gaps, self.parts.clock.now(), self.follower.stride)
+        while search.looks < LOOKS and self.follower.newest == newest and not self.stopped:
+            self.search, self._scan = search, search.look(self.follower.ceiling, LARGEST_ID)
+            self._go_on(None)
+            while self._scan is not None and not self.stopped:
+                self._wake.set()
+                await self.parts.clock.sleep(0.2)
+        return self.follower.newest > newest
+
+    def _moved(self) -> None:
+        self.state.run += 1
+        self.search = None
+        self._scan = None
+        self._scan_waiting.clear()
+
+    def _look_for_gap(self, now: float) -> None:
+        """Begin or go on to ask whether there is something behind what is missing."""
+        follower = self.follower
+        if self.law is not None:
+            return
+        suspicious = follower.suspects_gap if follower.ceiling is None else self._missing_in_row >= MISSES_IN_ROW
+        if not suspicious or self._scan is not None or self.away_since is not None:
+            return
+        if self.search is None:
+            self.search = GapSearch(follower.newest, self.state.run, self.state.gaps, now, follower.stride)
+        if now >= self.search.due:
+            self._scan = self.search.look(follower.ceiling, LARGEST_ID)
+            self._go_on(None)
+
+    def _go_on(self, answers: list[bool] | None) -> None:
+        scan = self._scan
+        if scan is None:
+            return
+        now = self.parts.clock.now()
+        try:
+            self._scan_batch = next(scan) if answers is None else scan.send(answers)
+        except StopIteration as ended:
+            self._scan = None
+            if ended.value is not None:
+                self._pass_gap(ended.value, now)
+            elif self.search is not None:
+                self.search.looked(now)
+            return
+        self._scan_answers = {}
+        self._scan_waiting.extend(self._scan_batch)
+
+    def _hear_probe(self, answer: IdAnswer) -> None:
+        self.figures.probes += 1
+        if self._scan is None or answer.number not in self._scan_batch:
+            return
+        if answer.meaning.fails or answer.meaning is Meaning.REFUSED:
+            self._scan_waiting.append(answer.number)
+            return
+        self._scan_answers[answer.number] = answer.meaning.exists
+        if len(self._scan_answers) == len(self._scan_batch):
+            self._go_on([self._scan_answers[number] for number in self._scan_batch])
+
+    def _pass_gap(self, first: int, now: float) -> None:
+        follower, wall = self.follower, self.parts.clock.wall()
+        width = first - follower.newest - 1
+        self.search = None
+        self._missing_in_row = 0
+        ranges = follower.skip_to(first, now)
+        for low, high in ranges:
+            due = wall + check_in(Reason.GAP, 1, self.parts.random)
+            reason = Reason.GAP if high > low else Reason.NOT_FOUND
+            self._batch.missed.append(Missed(low, high, reason, 1, wall, due))
+        if width > MOST_GAPS:
+            self.state.gaps = [width, *(each for each in self.state.gaps if each != width)][:MOST_GAPS]
+            self.state.run = 0
+            self.figures.gaps += 1
+            fields = (("from", str(first - width)), ("to", str(first - 1)), ("ids", f"{width:,}"))
+            self.parts.alerts.post(Alert("Gap passed over", "", Level.WARNING, fields, ping=True))
+
+    # What is due again, and what is written.
+
+    async def _look_often(self) -> None:
+        while True:
+            now = self.parts.clock.now()
+            self.meter.sample(now)
+            self._set_workers(now)
+            self._look_for_gap(now)
+            await self._load_again()
+            if self.follower.done and not self._lines and not self._batch:
+                self._no_retries = await self.parts.store.retried() == 0 and not self._batch
+            await self._count()
+            self._wake.set()
+            await self.parts.clock.sleep(LOOK)
+
+    def _set_workers(self, now: float) -> None:
+        """Let as many requests be in flight as are needed; the law of the seed decides by its periods instead."""
+        parts, follower = self.parts, self.follower
+        self.follower.workers = self.workers
+        if self.law is None and self.figures.latency and self.away_since is None:
+            figures = parts.limiter.snapshot(1).hosts
+            allowed = figures[0].fill_rate if figures else 1.0
+            idle = follower.at_head and now < follower.resume_at
+            self.workers = workers_for(
+                allowed, self.figures.latency, (follower.rate or 0.0) if idle else None,
+                self.workers, parts.options.min_workers, parts.options.max_workers,
+            )  # fmt: skip
+            if self.workers != follower.workers and now >= self._told_at + STATUS_SECONDS:
+                self._told_at = now
+                self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        readings = self.meter.read(now, STATUS_SECONDS)
+        fields = (
+            ("Lag Behind Head (P20)", f"{readings.lag:.1f}s"),
+            ("404 Percentage", f"{100 * readings.missing:.3f}%"),
+            ("Error Percentage", f"{100 * readings.errors:.3f}%"),
+            ("Workers Used", str(self.follower.workers)),
+        )
+        self.parts.alerts.post(Alert("Status Update", "", Level.STATUS, fields))
+
+    async def _look_at_head(self) -> None:
+        """Ask the address that says the newest id, as often as that is of use."""
+        head, follower, clock = self.parts.api.description.head, self.follower, self.parts.clock
+        while head is not None:
+            now = clock.now()
+            if now >= self.quiet_until and self.away_since is None and not self.is_held:
+                response = await self.parts.client.send(HttpRequest(head.url, headers=self.parts.headers))
+                self.figures.requests += response.requests
+                if (newest := self.parts.api.head_of(response)) is not None:
+                    follower.see_head(newest, clock.now())
+                    self._wake.set()
+            await clock.sleep(follower.head_pause)
+
+    async def _load_again(self) -> None:
+        if len(self._again) >= MOST_AGAIN // 2 or self.away_since is not None:
+            return
+        store, wall = self.parts.store, self.parts.clock.wall()
+        if self._turned_up:
+            await self._commit()
+            while self._turned_up:
+                await store.wake_around(self._turned_up.pop(), NEARBY, wall)
+        for each in await store.due(wall, MOST_AGAIN):
+            if each.low in self._asked_again:
+                continue
+            if len(each) == 1:
+                self._asked_again.add(each.low)
+                self._again.append((each.low, each))
+            elif each.reason is Reason.GAP:
+                later = Missed(
+                    each.low, each.high, each.reason, each.tries + 1, each.since,
+                    wall + check_in(each.reason, each.tries + 1, self.parts.random),
+                )  # fmt: skip
+                self._batch.missed.append(later)
+                sample = self.parts.random.sample(range(each.low, each.high + 1), min(SAMPLE, len(each)))
+                self._again.extend((number, each) for number in sample if number not in self._asked_again)
+                self._asked_again.update(sample)
+            else:
+                await store.break_up(each, MOST_AGAIN)
+
+    async def _count(self) -> None:
+        self.missed_counts = await self.parts.store.count_missed()
+
+    async def _commit_often(self) -> None:
+        while True:
+            await self.parts.clock.sleep(COMMIT)
+            await self._commit()
+
+    async def _commit(self) -> None:
+        batch, lines, answered = self._batch, self._lines, self._answered
+        if not batch and not lines and not answered and self.follower.saved() == self.state.position:
+            return
+        self._batch, self._lines, self._answered = SequenceBatch(), [], []
+        state = self.state
+        state.position = self.follower.saved()
+        state.limiter = self.parts.limiter.saved(self.parts.host) or b""
+        if lines:
+            for number, line in lines:
+                self.parts.rows.append(key_of(number), [line], 1)
+            state.files = await self.parts.store.file.call(self.parts.rows.write)
+            await self._write_to_database(lines)
+        await self.parts.store.commit(batch, state)
+        # From now on the file says whether they are asked again.
+        self._asked_again.difference_update(answered)
+
+    async def _write_to_database(self, lines: list[tuple[int, bytes]]) -> None:
+        """Write what is in the files to the database too. While it is away nothing new is committed."""
+        parts = self.parts
+        if parts.database is None:
+            return
+        tables, bad = tables_of(lines, game=parts.api.description.game)
+        for number in bad:
+            log.warning("no report", id=number)
+        begun = parts.clock.now()
+        while True:
+            try:
+                await parts.database.write(tables)
+            except DatabaseAway as away:
+                self.store_trouble = str(away)
+                if parts.clock.now() - begun > LONGEST_STORE_AWAY:
+                    raise FolderError(str(away), "the same command goes on once it is back", Exit.LATER) from None
+                await parts.clock.sleep(1.0)
+            else:
+                self.store_trouble = ""
+                return
+
+    # What the shell asks.
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self.stopped = True
+        self._wake.set()
+
+    def control(self, wanted: Control) -> None:
+        """Do as is wanted from now on."""
+        self.wanted = wanted
+        if wanted.draining:
+            self.stop()
+        self._wake.set()
+
+    async def carry_out(self, request: ControlRequest) -> str:
+        """Retry what the words name."""
+        if request.action != "retry":
+            return f"a sequence cannot {request.action}"
+        _, _, code, low, high = (*request.words, "", "", "", "", "")[:5]
+        number = await self.parts.store.retry(
+            int(low or 0), int(high or LARGEST_ID), code or None, self.parts.clock.wall()
+        )
+        return f"{number:,} are asked again"
+
+    def report(self, *, running: bool = True) -> Report:
+        """All that is shown."""
+        from sanderling.sequence.report import make_report  # noqa: PLC0415 - it reads this module
+
+        return make_report(self, running=running)

@@ -1,0 +1,173 @@
+"""How a run is opened: which API, where it starts, and what an earlier run has left."""
+
+import os
+import runpy
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from sanderling.clock import Clock
+from sanderling.fetch.client import Client
+from sanderling.fetch.options import limiter_for
+from sanderling.files import FolderError, FolderLock, make_folder, read_small
+from sanderling.ids import UrlError, host_of
+from sanderling.observe.alerts import open_alerts
+from sanderling.options import OptionError
+from sanderling.records.rows import RowWriter
+from sanderling.sequence.crawl import SequenceParts, SequenceRun
+from sanderling.sequence.database import open_database
+from sanderling.sequence.description import Description, IdApi, described
+from sanderling.sequence.follower import Position
+from sanderling.sequence.options import SequenceOptions
+from sanderling.sequence.readings import Prometheus
+from sanderling.sequence.store import ROWS, SavedState, SequenceStore
+from sanderling.systems import check_edition
+
+SHIPPED = files("sanderling.sequence") / "apis"
+
+
+def shipped_names() -> list[str]:
+    """The descriptions that come with Sanderling."""
+    return sorted(each.name.removesuffix(".toml") for each in SHIPPED.iterdir() if each.name.endswith(".toml"))
+
+
+def read_description(api: str, base: str = "", id_: str = "", time: str = "") -> Description:
+    """The description that `api` names. Raises OptionError."""
+    if "{id}" in api or "{ids}" in api:
+        found = Description(api, id=id_, time=time)
+        found.check("API")
+        return found
+    if api in shipped_names():
+        content, origin = (SHIPPED / f"{api}.toml").read_bytes(), api
+    elif api.endswith(".toml"):
+        content, origin = read_small(Path(api)), api
+    elif api.endswith(".py"):
+        written = runpy.run_path(api).get("description")
+        if not isinstance(written, Description):
+            raise OptionError(f"{api}: found no `description`, expected one of type Description")
+        written.check(api)
+        return _with_base(written, base, api)
+    else:
+        raise OptionError(
+            f"API: found {api[:100]!r}, expected an address with {{id}}, a file .toml or .py, or one of "
+            f"{', '.join(shipped_names())}"
+        )
+    try:
+        table = msgspec.toml.decode(content)
+    except msgspec.DecodeError as error:
+        raise OptionError(f"{origin}: {error}") from None
+    changed = {name: value for name, value in (("id", id_), ("time", time)) if value}
+    if base and isinstance(table.get("url"), str):
+        table["url"] = table["url"].replace("{base}", base.rstrip("/"))
+        if isinstance(table.get("head"), dict):
+            table["head"] = {**table["head"], "url": str(table["head"].get("url")).replace("{base}", base.rstrip("/"))}
+    if "{base}" in str(table.get("url")):
+        raise OptionError(f"--base is missing; {origin} needs to know where the API is, as in https://api.example.org")
+    return described({**table, **changed}, origin)
+
+
+def _with_base(found: Description, base: str, origin: str) -> Description:
+    if "{base}" not in found.url:
+        return found
+    if not base:
+        raise OptionError(f"--base is missing; {origin} needs to know where the API is, as in https://api.example.org")
+    return msgspec.structs.replace(found, url=found.url.replace("{base}", base.rstrip("/")))
+
+
+@asynccontextmanager
+async def open_run(options: SequenceOptions, clock: Clock) -> AsyncIterator[SequenceRun]:
+    """Open the sequence in the folder, or begin it."""
+    make_folder(options.out)
+    check_edition(options.out)
+    with FolderLock(options.out):
+        async with AsyncExitStack() as stack:
+            yield await _open(stack, options, clock)
+
+
+async def _open(stack: AsyncExitStack, options: SequenceOptions, clock: Clock) -> SequenceRun:
+    store = await stack.enter_async_context(SequenceStore(options.out))
+    state = store.state
+    api = options.api or state.api
+    if not api:
+        raise OptionError("API is missing; expected an address with {id}, as in https://api.example.org/things/{id}")
+    plan = options.plan()
+    if not store.is_new:
+        if options.api and state.api != options.api:
+            raise FolderError(f"{options.out} follows {state.api}, not {options.api}", "choose another folder")
+        if options.api:
+            _check_plan(options, state)
+        else:
+            options = SequenceOptions(**{**state.plan, **options.given})
+            plan = state.plan
+    description = read_description(api, options.base, options.id, options.time)
+    try:
+        host = host_of(description.url.replace("{ids}", "1").replace("{id}", "1"))
+    except UrlError as error:
+        raise OptionError(f"API: {error}") from None
+    database = await stack.enter_async_context(open_database(options.database)) if options.database else None
+    if store.is_new or options.from_latest:
+        table = "instance" if description.game else "record"
+        state = _begin(options, state, await database.latest(table) if database is not None else None)
+    state.api, state.plan = api, plan
+    rows = RowWriter(options.out, ROWS, state.files)
+    stack.callback(rows.close)
+    limiter = limiter_for(options, clock=clock)
+    if state.limiter:
+        limiter.restore(host, state.limiter)
+    client = await stack.enter_async_context(Client(options, limiter, clock=clock))
+    alerts = await stack.enter_async_context(open_alerts(options, clock))
+    prometheus = None
+    if options.prometheus:
+        prometheus = await stack.enter_async_context(Prometheus(options.prometheus, clock))
+    key = os.environ.get(description.key_variable, "") if description.key_variable else ""
+    headers = ((description.key_header, key),) if key else ()
+    parts = SequenceParts(
+        options,
+        IdApi(description),
+        host,
+        store,
+        rows,
+        client,
+        limiter,
+        alerts,
+        clock,
+        Random(),
+        prometheus,
+        headers,
+        database,
+    )
+    return SequenceRun(parts, state)
+
+
+def _check_plan(options: SequenceOptions, state: SavedState) -> None:
+    for name, value in options.plan().items():
+        if name in state.plan and state.plan[name] != value:
+            flag = options.fields[name].typed_as
+            raise FolderError(
+                f"{options.out} was begun with {flag} {state.plan[name]}, not {value}", "choose another folder"
+            )
+
+
+def _begin(options: SequenceOptions, state: SavedState, latest: int | None) -> SavedState:
+    """Where a new sequence starts, or one that is told to start anew at the latest record."""
+    if options.from_latest:
+        latest = max(filter(None, (latest, state.position.newest)), default=None)
+    elif options.begin is not None:
+        return SavedState(begin=options.begin, position=Position(options.begin))
+    elif options.target is not None:
+        latest = options.target
+    if latest is None:
+        raise OptionError(
+            "--begin or --target is missing; expected the id to start at, or --database with records in it"
+        )
+    first = max(0, latest - options.buffer)
+    if not state.position.next:
+        return SavedState(begin=first, position=Position(first))
+    if first >= state.position.next:
+        said = f"the position is {state.position.next}, and the latest record less the buffer {first}"
+        raise FolderError(said, "choose a larger --buffer, so that no id is left out, or another folder")
+    return state  # what lies behind was requested, and is not stored twice

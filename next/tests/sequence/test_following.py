@@ -1,0 +1,48 @@
+"""Whole runs in virtual time: each record once, at the head, through outages, over gaps."""
+
+from pathlib import Path
+
+import pytest
+from sequence.plays import play
+from sequence_ids import IdWorld
+
+from sanderling.files import Exit
+
+
+def test_each_record_once_and_each_hole_decided(tmp_path: Path) -> None:
+    played = play(tmp_path, 900, lambda clock: IdWorld(clock, back=600, holes=0.05), until=1_500)
+
+    assert played.exit is Exit.DONE
+    assert played.counts == dict.fromkeys((n for n in range(1000, 1501) if played.world.seen(n) < 1e9), 1)
+    assert sum(played.run.missed_counts.values()) == 501 - len(played.counts)
+
+
+def test_at_a_slow_head_few_requests_are_in_vain(tmp_path: Path) -> None:
+    played = play(tmp_path, 3600, lambda clock: IdWorld(clock, back=20, rates=((0, 0.25),), stamps=False))
+
+    lags = played.lags(after=60)
+    assert played.world.said["none"] <= played.world.said["ok"] / 3
+    assert lags[int(len(lags) * 0.95)] <= 20
+    assert set(played.counts) >= played.world.due(3600 - 30)
+
+
+@pytest.mark.parametrize("kind", ["503", "refused", "200", "hang"])
+def test_an_outage_costs_little_and_loses_nothing(tmp_path: Path, kind: str) -> None:
+    played = play(tmp_path, 1000, lambda clock: IdWorld(clock, rates=((0, 3),), troubles=((100, 700, kind),)))
+
+    assert sum(said == kind for _, _, said in played.world.asked) <= 60
+    assert set(played.counts) >= played.world.due(980)
+    assert max(at for number, at in played.world.stored_at.items() if played.world.seen(number) < 700) <= (
+        920 if kind == "hang" else 850
+    )
+
+
+def test_gaps_that_repeat_are_learned(tmp_path: Path) -> None:
+    played = play(
+        tmp_path,
+        3600,
+        lambda clock: IdWorld(clock, back=2_000, block=(400, 200_000), latency=3.0, rates=((0, 0.1),), stamps=False),
+    )
+
+    assert len(played.counts) >= 2_000
+    assert played.run.figures.gaps >= 4
