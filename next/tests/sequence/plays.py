@@ -44,6 +44,7 @@ class Played:
 
     def __init__(self, world: IdWorld, run: SequenceRun, exit_: Exit | None, folder: Path) -> None:
         self.world, self.run, self.exit = world, run, exit_
+        self.report = run.report()
         lines = (folder / "records.jsonl").read_text().splitlines()
         self.counts = Counter(json.loads(line)["id"] for line in lines)
 

@@ -41,7 +41,7 @@ GRACE = 10.0  # seconds for what is in flight when we stop
 COMMIT = 0.2  # seconds between commits
 LOOK = 1.0  # seconds between looks at what is due again
 RETRY_SHARE = 4  # one of so many requests is a retry, where there are new ids as well
-MOST_AGAIN = 200  # ids to be asked again that are in memory
+MOST_AGAIN = 400  # ids to be asked again that are in memory
 DOUBTFUL = 3  # failures in a row, after which a record that is known shows whether the host is well
 LONGEST_AWAY = 15.0  # seconds between two such requests
 RECENT = 30.0  # a good answer so many seconds ago shows that a failure is the id's own
@@ -151,6 +151,7 @@ class SequenceRun:
         self._in_flight = 0
         self._turn = 0
         self._wake = asyncio.Event()
+        self._committing = asyncio.Lock()
         self._failed_in_row = 0
         self._missing_in_row = 0
         self._last_good = -inf
@@ -179,8 +180,9 @@ class SequenceRun:
                 else:
                     await self._follow(group)
                 await self._finish_requests()
-                for each in helpers:
-                    each.cancel()
+                async with self._committing:  # what has begun ends: its rows are in no other batch
+                    for each in helpers:
+                        each.cancel()
         except BaseExceptionGroup as several:
             raise several.exceptions[0] from several
         await self._commit()
@@ -607,6 +609,8 @@ class SequenceRun:
         for each in await store.due(wall, MOST_AGAIN):
             if each.low in self._asked_again:
                 continue
+            if len(self._again) >= MOST_AGAIN:
+                return
             if len(each) == 1:
                 self._asked_again.add(each.low)
                 self._again.append((each.low, each))
@@ -620,7 +624,9 @@ class SequenceRun:
                 self._again.extend((number, each) for number in sample if number not in self._asked_again)
                 self._asked_again.update(sample)
             else:
-                await store.break_up(each, MOST_AGAIN)
+                for one in await store.break_up(each, MOST_AGAIN):
+                    self._asked_again.add(one.low)
+                    self._again.append((one.low, one))
 
     async def _count(self) -> None:
         self.missed_counts = await self.parts.store.count_missed()
@@ -631,6 +637,10 @@ class SequenceRun:
             await self._commit()
 
     async def _commit(self) -> None:
+        async with self._committing:
+            await self._commit_batch()
+
+    async def _commit_batch(self) -> None:
         batch, lines, answered = self._batch, self._lines, self._answered
         if not batch and not lines and not answered and self.follower.saved() == self.state.position:
             return

@@ -206,7 +206,7 @@ class Follower:
         self.resume_at = now + pause
         self._expected = int((self.rate or 0.0) * max(0.0, pause - self.margin) * 0.5**self.empty)
         self._more = 0
-        self._reach = 1 + (self.empty if self.empty <= MOST_REACH else 1)
+        self._reach = 1 + (self.empty if self.empty <= MOST_REACH else self.empty % 2)
 
     @property
     def usual_pause(self) -> float:

@@ -16,7 +16,7 @@ SHARE = 0.8  # of the last run of ids: the width of a step
 BELIEVED = 4  # neighbours that must be missing, where one alone may be a hole among records
 FIRST_LOOK, LATER_LOOK = 36, 160  # ids asked in one look
 LOOK_PAUSE = 5.0  # seconds to the second look; later ones wait for longer by so much each
-RARE_PAUSE = 900.0  # seconds between looks, once everything was asked
+RARE_PAUSE = 1800.0  # seconds between looks, once everything was asked
 
 Search = Generator[Sequence[int], Sequence[bool], int | None]
 
