@@ -21,6 +21,7 @@ from hosts import (
     Banning,
     BoundedQueue,
     Changing,
+    Faulty,
     FixedWindow,
     Host,
     Layers,
@@ -178,8 +179,27 @@ def outage(ending: int | str, well: Maker, rate: float, what: str, since: float 
     return Case(f"{ending}, {what}", lambda seed: Outage(well(seed), since, since + OUTAGE, ending), plan, since)
 
 
+TWENTY_OURS = {"max_rps": 20.0, "initial_rps": 2.0}
+
+
 def one_refusal(name: str, network: float, which: int, retry_after: float) -> Case:
     return Case(name, lambda seed: RefusesOnce(unlimited(network)(seed), which, retry_after), CAP)
+
+
+def faulty(name: str, every: int, bunch: int = 1, network: float = 0.1) -> Case:
+    """A host that says 503 to some requests and has no limit but ours: 20 a second."""
+    host = unlimited(network)
+    return Case(name, lambda seed: Faulty(host(seed), every, bunch), 20 * (1 - 1 / every), limits=TWENTY_OURS)
+
+
+def faulty_by_chance(name: str, share: float, network: float = 0.1) -> Case:
+    failing = [(0.0, share)]
+    return Case(
+        name,
+        lambda seed: Server(Random(seed), None, network, failing=failing, failure=503),
+        20 * (1 - share),
+        limits=TWENTY_OURS,
+    )
 
 
 def banning(name: str, host: Maker, rate: float, *rules: Any) -> Case:
@@ -368,6 +388,22 @@ ROWS = (
         ],
         86,
         1,
+    ),
+    Row(
+        "bare 503s at any rate",
+        [
+            faulty("every seventh", 7),
+            faulty("three in 21", 7, 3),
+            faulty_by_chance("14 % by chance", 0.14),
+            faulty_by_chance("14 %, slow answers", 0.14, 0.6),
+        ],
+        [
+            faulty("every tenth", 10, network=0.05),
+            faulty("two in ten", 5, 2, 0.3),
+            faulty_by_chance("25 % by chance", 0.25, 0.2),
+            faulty_by_chance("6 % by chance", 0.06),
+        ],
+        86,
     ),
     Row(
         "429s that take 2 s",

@@ -306,6 +306,22 @@ class RefusesOnce:
 
 
 @dataclass(slots=True)
+class Faulty:
+    """Of `every` requests one ends with a bare 503, however many are sent: in order, `bunch` of them in a row."""
+
+    host: Host
+    every: int
+    bunch: int = 1
+    requests: int = 0
+
+    def request(self, now: float) -> Reply:
+        self.requests += 1
+        reply = self.host.request(now)
+        bad = self.requests // self.bunch % self.every == self.every - 1
+        return Reply(503, reply.latency) if bad else reply
+
+
+@dataclass(slots=True)
 class Outage:
     """From `start` to `end` every request ends alike: 500, 503, "reset" or "silence"."""
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hosts import Reply, Server, bucket
+from hosts import Faulty, Reply, Server, bucket
 from limit.plays import play
 
 from sanderling.clock import FakeClock
@@ -142,3 +142,40 @@ def test_a_host_that_has_always_failed_a_little_may_be_requested_faster() -> Non
     )
 
     assert sum(at > 50 for at, _ in played.responses[HOST]) > 500
+
+
+@pytest.mark.parametrize(("every", "bunch", "requests"), [(7, 1, 100), (5, 1, 100), (14, 1, 130), (7, 3, 220)])
+def test_bare_503s_that_do_not_depend_on_the_rate_are_no_limit(every: int, bunch: int, requests: int) -> None:
+    host = Faulty(Server(Random(3)), every, bunch)
+
+    played = play({HOST: host}, 120, policy="governor", max_rps=20.0, initial_rps=2.0)
+
+    sent = [at for at, _ in played.responses[HOST]]
+    assert sent[requests + 40] - sent[requests] <= 40 / (0.9 * 20)
+    assert len(sent) - requests >= 0.9 * 20 * (120 - sent[requests])
+    assert not played.opened[HOST]
+
+
+def test_bare_503s_above_a_rate_are_a_limit() -> None:
+    played = play(
+        {HOST: Server(Random(3), bucket(8, 4), refusal=503)}, 120, policy="governor", max_rps=20.0, initial_rps=2.0
+    )
+
+    late = [status for at, status in played.responses[HOST] if at >= 20]
+    assert late.count(200) >= 0.9 * 8 * 100
+    assert late.count(503) <= 0.02 * len(late)
+
+
+def test_a_host_that_says_503_to_everything_is_probed_each_half_minute() -> None:
+    played = play(
+        {HOST: Server(Random(3), failing=((0.0, 0.0), (20.0, 1.0)), failure=503)},
+        1500,
+        policy="governor",
+        workers=1,
+        max_rps=20.0,
+        consecutive_fail_threshold=1000,
+        min_samples_to_trip=1000,
+    )
+
+    sent = [at for at, _ in played.responses[HOST]]
+    assert max(later - earlier for earlier, later in pairwise(sent)) <= 30

@@ -82,6 +82,7 @@ class Noise:
 SHARE_FAILED = 0.2  # of a window's responses, beyond what is usual; more failures than that look like overload
 NO_BETTER = 0.7  # of the share of failures left after sending half as much: sending less did not help
 USUAL, USUAL_FROM, USUAL_OVER = 0.01, 4, 256  # the usual share: at first, as if of 4 responses, averaged over 256
+EXPECTED = 16  # responses that a share which was shown by other means counts for
 UNUSUAL = 2.0  # standard deviations above the usual share
 MOST_USUAL, GRANTED = 0.38, 0.33  # a share above the first is no consent until it has fallen below the second
 
@@ -105,6 +106,11 @@ class Consent:
     def is_refused(self, failed: int, responses: int) -> bool:
         """Whether so many failures look like overload."""
         return failed > (self.usual + SHARE_FAILED) * responses
+
+    def expect(self, share: float) -> None:
+        """So many fail, whatever we send."""
+        self._seen = max(self._seen, EXPECTED)
+        self._learn(max(share, self.usual))
 
     def blame(self, share: float) -> bool:
         """Whether to send less because such a share failed: not if that did not help the last time."""
@@ -403,6 +409,10 @@ PROVE = 1.03  # what passed with something saved up lies this far above what hel
 GAINED = 1.02  # a level this far above another is more than chance
 FEWEST = 4  # requests served, before which a closure of seconds says how slow the host is
 BARE = 8  # probes without a pause that grows, where a 503 may mean that the host is down
+USUAL_503S = 3  # bare 503s in a row that no slowing down has kept away: the host's usual failures, and no limit
+SOON_AGAIN = 30  # requests served between two of those at most
+BRIEF = 4.0  # times as long as a host may be closed by a quota of a second: some come in bunches
+TOO_MANY = 8  # failures in a window, and more than good responses: perhaps those 503s are a limit after all
 FEW = 20  # requests served, before which a single refusal may be chance
 RECENT = 10.0  # seconds after resuming in which a refusal speaks about the level resumed at
 TRUST, LEAST_TRUST = 0.8, 0.3  # in what was sent in the second before a refusal
@@ -459,6 +469,11 @@ class Limit:
     directed: bool = False  # a Retry-After told us to wait
     bare: bool = False  # it was a 503 that did not, or a failure
     expected: bool = False  # it came after as many requests, or as long, as the one before
+    faulty: bool = False  # bare 503s come whatever our rate: they are failures like any other
+    share: float = 0.0  # of all responses that are such
+    _unhelped_since: int = 0  # what was served before them
+    _unhelped: int = 0  # bare 503s that came as often after we had slowed down for the one before
+    _convincing: int = USUAL_503S
     _step: float = STEP
     _thin: bool = True  # a refusal after a handful of requests is still to be taken for chance
     _refine: bool = False  # the next test looks between what held and what was refused
@@ -469,6 +484,7 @@ class Limit:
     _doubts: int = 0  # tests with nothing saved up that gained nothing,
     _unproved: int = 0  # and others since
     _honest: bool = False  # a test began just after a refusal, with nothing saved up that could fool it
+    _resumed_at: int = 0  # what was served when it last resumed
     _anchor_served: int = 0  # what was served when the allowance was last used up
     _anchor_at: float = field(init=False)
     _giving_until: float = field(init=False)  # while a sliding window may still give back what was used up at once
@@ -561,7 +577,14 @@ class Limit:
         first = max(PROBE, min(LONG, 1 / known)) if self._is_settled and known < 1 else PROBE
         # Is it down, or is it a quota? Five such in a row say that it is down, and soon.
         probes = 0 if self.bare and not self.expected and self.probes < BARE else self.probes
-        return self.window.next_probe(self._refused_at, probes, first, now)
+        due = self.window.next_probe(self._refused_at, probes, first, now)
+        # An outage may end any moment.
+        return min(due, now + LONG) if self.bare and not self.expected else due
+
+    def resists(self) -> None:
+        """Bare 503s have become far more than is usual: perhaps they are a limit after all."""
+        self.faulty, self._unhelped = False, 0
+        self._convincing *= 2
 
     def expects(self, now: float, served: int, inflight: int, *, probing: bool, testing: bool) -> bool:
         """Whether a 503 at this point is the end of a quota."""
@@ -581,6 +604,15 @@ class Limit:
         closed_for = due - self._refused_at  # not to now: nobody may have wanted to send for a while
         refused_for = self._refused_last - self._refused_at
         self._tests.refused, self._tests.lost = self.probes + 1, closed_for
+        if not self.bare or refused_for > BRIEF * self._short or self._served - self._resumed_at > SOON_AGAIN:
+            self._unhelped, self._unhelped_since = 0, served  # it was closed, or lived with our rate for a while
+        elif self._phase is Phase.HOLDING:
+            self._unhelped += 1
+        self._resumed_at = served
+        if self._unhelped >= self._convincing:
+            self.faulty = True
+            self.share = self._unhelped / (self._unhelped + served - self._unhelped_since)
+            return None
         ceiling, interval, evidence = self._weigh(rate, closed_for, refused_for, now, served)
         self._failed_at = rate
         self._anchor_at, self._anchor_served = now - min(self._short, now - self._refused_at), served

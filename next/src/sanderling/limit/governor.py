@@ -9,7 +9,18 @@ from typing import Any
 
 from sanderling.limit.breaker import State
 from sanderling.limit.bucket import Bucket
-from sanderling.limit.evidence import SLOW_SHARE, SOON, Consent, Evidence, LatencyVerdict, Limit, Noise, Phase, Slowness
+from sanderling.limit.evidence import (
+    SLOW_SHARE,
+    SOON,
+    TOO_MANY,
+    Consent,
+    Evidence,
+    LatencyVerdict,
+    Limit,
+    Noise,
+    Phase,
+    Slowness,
+)
 from sanderling.limit.pace import depth_of, is_failure, is_refusal
 from sanderling.limit.rate_headers import Quota, Spread
 from sanderling.limit.rules import LimitOptions
@@ -166,7 +177,8 @@ class Governor:
         failure = down = False
         wait = outcome.retry_after
         bare = outcome.status in (503, 529) and wait is None
-        if is_refusal(outcome) or (outcome.status in (503, 529)):
+        faulty = bare and not self.probing and self._limit is not None and self._limit.faulty
+        if not faulty and (is_refusal(outcome) or outcome.status in (503, 529)):
             self._refusal = outcome.status, now
             failure = bare and fresh and not self._expects(now)
             if fresh and not (failure and self._circuit is not State.CLOSED):
@@ -260,7 +272,14 @@ class Governor:
         """A probe succeeded: settle on what the refusal proved."""
         ceiling = self._record.resume(self._learned, self._hold, now, self._served)
         self._hold = now  # nothing was saved up meanwhile
-        if ceiling is None:
+        if self._record.faulty:
+            # What was learned so far was learned from failures that have nothing to do with our rate.
+            self.ceiling, self._meeting = None, True
+            self._consent.expect(self._record.share)
+            self._learned = self._good = max(self._learned, self._passed)
+            self.phase = Phase.GROWING
+            self._open_window(now)
+        elif ceiling is None:
             self._meeting |= not self._record.bare  # too little to conclude anything from
             self._start_over(now)
         else:
@@ -319,6 +338,8 @@ class Governor:
         consent = self._consent
         if not consent.is_refused(self._failed, responses):
             return False
+        if self._limit is not None and self._limit.faulty and self._failed > max(TOO_MANY, self._fresh):
+            self._limit.resists()
         before = self._learned
         self._meeting = False
         self.phase = Phase.GROWING  # back to the ceiling, if there is one, as soon as a window is good
