@@ -16,7 +16,7 @@ from sanderling.crawl.repeats import mark_of
 from sanderling.crawl.request import MOST_PRIORITY, Request, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.scope import CrawlScope
-from sanderling.crawl.session import JobSession
+from sanderling.crawl.session import JobSession, login_session
 from sanderling.crawl.urls import absolute
 from sanderling.crawl.warc import Capture
 from sanderling.crawl.work import LARGEST_MEANING, FoundRequest, Head, ReadAnswer
@@ -85,6 +85,8 @@ class CrawlHandler:
         self._functions = functions
         self._session = session
         self._met: dict[str, asyncio.Task[None]] = {}
+        self._has_logins = any(each.login for each in client.options.hosts.values())
+        self._logins: dict[str, JobSession | None] = {}
         self._no_walls: set[str] = set()  # pages that did not lead back
         self.deep = 0  # links that lead deeper than allowed
         self.passed = 0  # links that do not belong to the crawl
@@ -167,9 +169,15 @@ class CrawlHandler:
             own = permit if permit.live else None
             return await self._client.send(signed, own, follow=False, read=self._meaning, item=item.key)
 
-        if self._session is None:
-            return await send(request)
-        return await self._session.send(request, send)
+        session = self._session or self._login_of(item.host)
+        return await send(request) if session is None else await session.send(request, send)
+
+    def _login_of(self, host: str) -> JobSession | None:
+        if not self._has_logins:
+            return None
+        if host not in self._logins:
+            self._logins[host] = login_session(self._client, host, self._clock)
+        return self._logins[host]
 
     def _meaning(self, response: HttpResponse) -> Outcome:
         """What a response means where a job declares it; that of larger ones is worked out in a reader."""

@@ -230,6 +230,15 @@ class JobSession:
         return True
 
 
+def login_session(client: Client, host: str, clock: Clock) -> JobSession | None:
+    """The session of a host whose table in the configuration has a log-in."""
+    login = client.options.of_host(host).login
+    if login is None:
+        return None
+    fields = {name: str(value) for name, value in login.fill.items()}  # a secret as where it is
+    return JobSession(FormLogin(login.url, fields), lambda name: name == host, client, clock)
+
+
 def _lifetime(seen: Seen, auth: OAuth2) -> float:
     """Seconds that a token is good for; what cannot be true is ignored."""
     value = seen.find("body.expires_in")

@@ -12,7 +12,7 @@ from yarl import URL
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.classify import EXPECTED, REDIRECTS, of_error, of_response
 from sanderling.fetch.connect import Guarded, Trying, attempt, proxy_of_environment, tls
-from sanderling.fetch.cookies import CookieJar
+from sanderling.fetch.cookies import CookieJar, read_cookie_file
 from sanderling.fetch.decode import ACCEPTED, Body
 from sanderling.fetch.guard import Refused, check_name, check_url
 from sanderling.fetch.messages import Headers, HttpRequest, HttpResponse
@@ -92,6 +92,9 @@ class Client:
         if any(proxies):
             checked = "" if options.private else "; URLs with an address or a name of one's own network are refused"
             log.warning("proxied", say=f"A proxy looks names up: where they lead cannot be checked here{checked}.")
+        for pattern, each in options.hosts.items():
+            for url, headers in read_cookie_file(each.cookie_file, pattern) if each.cookie_file else ():
+                self.cookies.learn(url, headers, self._clock.wall())
         self._guarded = Guarded(private=options.private)
         silence = options.timeout
         self._times = aiohttp.ClientTimeout(TOTAL, CONNECT, silence, CONNECT)

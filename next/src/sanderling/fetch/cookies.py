@@ -10,13 +10,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from functools import lru_cache
 from ipaddress import ip_address
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from sanderling.fetch.messages import Headers
+from sanderling.files import FolderError, read_small
 from sanderling.ids import HostError, host_of, is_public_suffix, normalise_host
 
 LARGEST = 4096  # bytes of name and value; 6265bis, 5.6
@@ -64,6 +67,35 @@ class Cookie(msgspec.Struct, array_like=True, omit_defaults=True):
     def ended(self, wall: float) -> bool:
         """Whether it is over."""
         return self.expires is not None and self.expires <= wall
+
+
+def read_cookie_file(path: Path, pattern: str) -> Iterator[tuple[str, Headers]]:
+    """Of a browser's cookies.txt those of the hosts that a pattern names: a URL that could have set each, and how.
+
+    Raises FolderError for a file of another kind.
+    """
+    try:
+        lines = read_small(path, 16 << 20).decode().splitlines()
+    except UnicodeDecodeError:
+        lines = ["?"]
+    host = pattern.removeprefix("*.")
+    for number, line in enumerate(lines, 1):
+        text = line.removeprefix("#HttpOnly_")
+        if not text.strip() or text.startswith("#"):
+            continue
+        parts = text.split("\t")
+        if len(parts) != 7 or not parts[4].lstrip("-").isdecimal():
+            raise FolderError(
+                f"{path}, line {number}: no cookie of a cookies.txt", "export it from the browser in Netscape's form"
+            )
+        domain, below, place, secure, expires, name, value = parts
+        bare = domain.lstrip(".").lower()
+        if bare == host or bare.endswith(f".{host}"):
+            said = f"{name}={value}; Path={place}" + ("; Secure" if secure == "TRUE" else "")
+            said += f"; Domain={bare}" if below == "TRUE" else ""
+            if expires != "0":
+                said += f"; Expires={format_datetime(datetime.fromtimestamp(int(expires), UTC), usegmt=True)}"
+            yield f"https://{bare}{place}", (("Set-Cookie", said),)
 
 
 class _Place(NamedTuple):

@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode
 from importlib.metadata import version
+from pathlib import Path
 from random import Random
 from typing import Literal
 
@@ -11,6 +12,7 @@ import ada_url
 from sanderling.clock import Clock
 from sanderling.fetch.messages import Headers, check_headers
 from sanderling.forms import Seconds, SecretOrText, Url
+from sanderling.ids import host_of
 from sanderling.limit import Limiter, LimitOptions
 from sanderling.limit.rules import normalise_pattern, patterns_of
 from sanderling.observe.log import log
@@ -26,6 +28,11 @@ class LoginOptions(Options):
     url: Url = option("", "The page with the form.")
     fill: dict[str, SecretOrText] = option({}, "What to fill in, by the names of the fields.")
 
+    def __init__(self, **values: object) -> None:
+        super().__init__(**values)
+        if not self.url or not self.fill:
+            raise OptionError("login: url and fill go together; name the page of the form, and what goes into it")
+
 
 class HostOptions(LimitOptions):
     """What is set for the hosts that one pattern names; every key of [limits] too."""
@@ -38,6 +45,7 @@ class HostOptions(LimitOptions):
     login: LoginOptions | None = option(None, "A log-in by a form.")
     proxy: SecretOrText | None = option(None, "The proxy to request it through, as in http://proxy.example:3128.")
     cookies: bool | None = option(None, "Whether cookies are kept and sent; they are by default.")
+    cookie_file: Path | None = option(None, "Cookies to begin with, in a file that a browser wrote (cookies.txt).")
     plain_http: bool | None = option(None, "Whether secrets may go over http:// too, where anybody can read them.")
 
     def __init__(self, **values: object) -> None:
@@ -53,11 +61,19 @@ class HostOptions(LimitOptions):
             raise OptionError("bearer and user both set the header Authorization; give one of them")
         if isinstance(self.proxy, str):
             proxy_parts(self.proxy, "proxy")
+        if (self.login or self.cookie_file) and self.cookies is False:
+            raise OptionError("cookies is false, and a log-in is kept by them; leave it out")
 
     @property
     def has_secrets(self) -> bool:
         """Whether a request to it carries what nobody else may read."""
-        return bool(self.bearer or self.user or any(isinstance(each, Secret) for each in self.headers.values()))
+        return bool(
+            self.bearer
+            or self.user
+            or self.login
+            or self.cookie_file
+            or any(isinstance(each, Secret) for each in self.headers.values())
+        )
 
     def sent(self) -> Headers:
         """The headers of each request to it. Raises SecretError."""
@@ -119,6 +135,9 @@ class RequestOptions(Options, table="", title="How hosts are requested"):
                     f"--contact: found {self.contact[:60]!r}, expected https://…, mailto:… or an e-mail address"
                 )
         self.__dict__["hosts"] = {normalise_pattern(pattern): each for pattern, each in self.hosts.items()}
+        for pattern, each in self.hosts.items():
+            if each.login and self.of_host(host_of(each.login.url)).login is not each.login:
+                raise OptionError(f'[hosts."{pattern}"] login: {each.login.url} is a page of another host')
 
     def of_host(self, host: str) -> HostOptions:
         """What is set for a host; of several patterns that name it, the one that says most counts most."""
