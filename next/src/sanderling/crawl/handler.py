@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from urllib.parse import unquote
 
 import msgspec
@@ -33,6 +34,7 @@ from sanderling.stores import FoundUrl, Ledger, PageMemory, QueuedUrl
 
 MOST_MOVES = 20  # redirects from one address
 MOST_HOPS = 10  # through walls and back
+PLACE = 6  # bytes of a page's memory that say where its row is; those behind them tell its text from others
 LATER = 5.0  # seconds: a host that may not be requested for longer is left, and comes when it may
 
 
@@ -50,6 +52,7 @@ class Result:
     text: bytes = b""
     counts: bool = True  # as a page of --max-pages
     passed: int = 0
+    same: bool = False  # a second visit found what was there
     kept: list[Capture | bytes] = field(default_factory=list)
 
 
@@ -68,6 +71,7 @@ class CrawlHandler:
         max_depth: int,
         keeper: Keeper,
         archive: KeptArchive | None = None,
+        revisits: bool = False,
         old_rows: RowReader | None = None,
         functions: Functions | None = None,
         session: JobSession | None = None,
@@ -81,6 +85,7 @@ class CrawlHandler:
         self._max_depth = max_depth
         self._keeper = keeper
         self._archive = archive
+        self._revisits = revisits
         self._old_rows = old_rows
         self._functions = functions
         self._session = session
@@ -141,7 +146,7 @@ class CrawlHandler:
         """The row of an earlier run that still holds."""
         if self._old_rows is None or item.memory is None or not item.memory.digest:
             return None
-        entry = self._old_rows.entry_of(item.key, int.from_bytes(item.memory.digest))
+        entry = self._old_rows.entry_of(item.key, int.from_bytes(item.memory.digest[:PLACE]))
         return entry.lines[0] if entry is not None and entry.lines else None
 
     def _request(self, item: QueuedUrl, stored: Stored) -> HttpRequest:
@@ -335,8 +340,15 @@ class CrawlHandler:
         if outcome.ok:
             self._follow(item, answer, result)
             etag, modified = response.header("etag") or "", response.header("last-modified") or ""
-            if (etag or modified) and functions is None and answer.is_shown and answer.end == "fetched":
-                result.memory = PageMemory(item.key, etag[:500], modified[:100], seen=head.at)
+            if not answer.is_shown:
+                etag = modified = ""
+            if (etag or modified or self._revisits) and functions is None and answer.end == "fetched":
+                text = answer.text or blake2b(response.body, digest_size=8).digest()
+                result.memory = PageMemory(item.key, etag[:500], modified[:100], text, seen=head.at)
+            if item.kind == "visit" and item.memory is not None:
+                result.same = result.memory is None or result.memory.digest == item.memory.digest[PLACE:]
+                if result.same:
+                    result.lines, result.kept = (), []
         size = sum(map(len, answer.lines)) + 100 * len(result.found) + (len(response.body) if result.kept else 0)
         return Handled(outcome, result, size=size, repeatable=repeatable)
 

@@ -99,16 +99,18 @@ def read_notes(path: Path) -> CrawlNotes:
         raise FolderError(f"{path} is damaged: {error}", "restore it from a copy, or choose another folder") from None
 
 
-def ledger_of(folder: Path, notes: CrawlNotes, clock: Clock, *, read_only: bool = False) -> Ledger:
+def ledger_of(
+    folder: Path, notes: CrawlNotes, clock: Clock, *, read_only: bool = False, kinds: Sequence[str] = ("new", "again")
+) -> Ledger:
     """The ledger of a crawl, in its folder or in the database that its notes name."""
     store = notes.options.get("store")
     if not store:
-        return open_ledger(folder / LEDGER, plan=notes.plan, clock=clock, read_only=read_only)
+        return open_ledger(folder / LEDGER, plan=notes.plan, clock=clock, kinds=kinds, read_only=read_only)
     url = Secret(store).reveal() if store.startswith(("env:", "file:")) else store
     if not url.startswith(("postgres://", "postgresql://")):
         raise OptionError("--store: found another text; expected postgresql://HOST/DATABASE")
     name = notes.options.get("name") or folder.resolve().name
-    return open_ledger(url, name=name, plan=notes.plan, clock=clock, read_only=read_only)
+    return open_ledger(url, name=name, plan=notes.plan, clock=clock, kinds=kinds, read_only=read_only)
 
 
 @asynccontextmanager
@@ -227,7 +229,9 @@ def _hosts_of(job: Job) -> list[str]:
 async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> CrawlRun:
     options, functions = wanted.options, wanted.functions
     folder, job = options.out, functions.job if functions is not None else None
-    ledger = await stack.enter_async_context(ledger_of(folder, wanted.notes, clock))
+    every = options.every if isinstance(options, PagesOptions) else None
+    kinds = ("new", "again", "visit") if every is not None else ("new", "again")
+    ledger = await stack.enter_async_context(ledger_of(folder, wanted.notes, clock, kinds=kinds))
     if wanted.notes != wanted.before:
         write_file(notes_path(folder, wanted.system), msgspec.json.format(msgspec.json.encode(wanted.notes)) + b"\n")
     if (half := read_journal(folder)) is not None:
@@ -286,18 +290,18 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
         if functions is not None:
             if (settled := _settle_of_job(item, functions, wanted.scope)) is not None:
                 return settled
-        elif item.function == SITEMAP or not item.depth:
+        elif item.function == SITEMAP or not item.depth or item.kind == "visit":
             return None
         option = "max-same-text" if repeats.is_over(item.url) else shares.take(item.host)
         return RetryUrl(item, inf, item.failures, option) if option else None
 
     handler = CrawlHandler(
         ledger, client, readers, robots, wanted.scope, clock,
-        max_depth=wanted.max_depth, keeper=keeper, archive=archive, old_rows=old_rows,
+        max_depth=wanted.max_depth, keeper=keeper, archive=archive, revisits=every is not None, old_rows=old_rows,
         functions=functions, session=session,
     )  # fmt: skip
     handler.more_hosts = state.hosts
-    sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper)
+    sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper, every)
     source = CrawlSource(ledger, limiter, settle, progress, shares)
     rules = EngineRules(blame=BlameRules(patience=options.patience))
     if options.policy == "aimd":

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from sanderling.fetch.options import RequestOptions
-from sanderling.forms import Bytes, Form, SecretOrText, Url
+from sanderling.forms import Bytes, Form, Seconds, SecretOrText, Url
 from sanderling.observe.options import ObserveOptions
 from sanderling.options import REQUIRED, OptionError, option
 
@@ -58,6 +58,10 @@ class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
     urls: tuple[Url, ...] = option((), "Where to begin; a folder that exists needs none.", argument="URL")
     depth: int = option(100, "Links to follow from the first addresses at most.", low=0, high=1000, plan=True)
     max_pages: int | None = option(None, "Pages to fetch at most; a larger number goes on.", low=1)
+    every: Seconds | None = option(
+        None, "Go on, and visit each page again after this time; then sooner what had changed, later what had not.",
+        low=60,
+    )  # fmt: skip
     max_same_text: int = option(
         200, "Pages of one kind whose whole text is known already, and four more for each new text; 0: any number.",
         low=0,

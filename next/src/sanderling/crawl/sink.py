@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from sanderling.clock import Clock
-from sanderling.crawl.handler import CrawlHandler, Result
+from sanderling.crawl.handler import PLACE, CrawlHandler, Result
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.repeats import Repeats
 from sanderling.crawl.robots import RobotsRules
@@ -33,6 +33,7 @@ from sanderling.stores import (
 )
 
 PACE_EVERY = 30.0  # seconds after which a host's pace is stored again; at once, if it asked us to wait
+WIDEST = 16  # times as often as --every says, or as seldom
 FAILED_ENDS = ("failed", "refused", "left_out")
 
 
@@ -58,7 +59,9 @@ class CrawlSink:
     def __init__(
         self, ledger: Ledger, rows: RowWriter, handler: CrawlHandler, client: Client, robots: RobotsRules | None,
         repeats: Repeats, progress: Progress, shares: HostShares, clock: Clock, keeper: Keeper,
+        every: float | None = None,
     ) -> None:  # fmt: skip
+        self._every = every
         self._keeper = keeper
         self._ledger = ledger
         self._rows = rows
@@ -126,12 +129,21 @@ class CrawlSink:
                 due = inf if isinf(done.judgement.wait) else wall + done.judgement.wait
                 again.append(RetryUrl(item, due, done.judgement.failures, outcome.code))
             elif is_kept:
-                stored.append(StoredUrl(item, result.code, result.end))
                 number = self._rows.append(item.key, result.lines, self._ledger.run)
                 found += self._in_order(item, result)
-                if result.memory is not None:  # with the place of the row that holds as long as nothing changes
-                    memory.append(msgspec.structs.replace(result.memory, digest=number.to_bytes(6)))
-                self._progress.fetched += result.counts and not self._progress.of_requests
+                known = result.memory
+                if known is not None and not result.same:  # with the place of the row that holds until it changes
+                    known = msgspec.structs.replace(known, digest=number.to_bytes(PLACE) + known.digest)
+                visit_at = None
+                if self._every is not None and (known or item.memory) is not None:
+                    interval = next_interval(self._every, item.memory, same=result.same)
+                    visit_at = wall + interval
+                    known = item.memory if known is None or result.same else known
+                    known = msgspec.structs.replace(known, interval=interval)  # type: ignore[type-var] # one is there
+                if known is not None:
+                    memory.append(known)
+                stored.append(StoredUrl(item, result.code, result.end, visit_at))
+                self._progress.fetched += result.counts and item.kind != "visit" and not self._progress.of_requests
                 self._progress.records += len(result.lines)
             else:
                 end = result.end or ("refused" if outcome.code is Code.REFUSED else "failed")
@@ -193,6 +205,14 @@ class CrawlSink:
             own["note"] = b"" if why is None else msgspec.msgpack.encode(HostState(why.code, why.status, why.detail))
             own["pace"] = self._client.limiter.saved(each.host)
         return [HostNote(host, **own) for host, own in fields.items() if own]  # type: ignore[arg-type]
+
+
+def next_interval(every: float, memory: PageMemory | None, *, same: bool) -> float:
+    """Seconds until a page is visited again: half as long if it has changed, twice as long if not."""
+    if memory is None or not memory.interval:
+        return every
+    wanted = memory.interval * 2 if same else memory.interval / 2
+    return min(max(wanted, every / WIDEST), every * WIDEST)
 
 
 class FailedRow(msgspec.Struct, omit_defaults=True):
