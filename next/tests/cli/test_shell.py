@@ -58,7 +58,7 @@ def test_a_run_reports_each_second_and_at_the_end(tmp_path: Path) -> None:
             seen.append((play.fact("stored"), play.status().state))
 
     assert play.run(beside()) is Exit.DONE
-    assert seen == [(8, RunState.RUNNING), (17, RunState.RUNNING), (25, RunState.RUNNING)]
+    assert seen == [(8, RunState.RUNNING), (17, RunState.RUNNING), (26, RunState.RUNNING)]
     assert (play.fact("stored"), play.status().state, play.status().exit) == (30, RunState.ENDED, 0)
     rate = next(fact.rate for fact in play.status().facts if fact.name == "stored")
     assert rate == pytest.approx(1 / 0.35, rel=0.2)

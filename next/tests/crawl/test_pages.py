@@ -10,6 +10,7 @@ from crawl.sites import HTML, Answer, Site, crawl, lines, page, pages_options, r
 from sanderling.clock import SystemClock
 from sanderling.crawl.system import open_run, retry, verify
 from sanderling.files import Exit, FolderError
+from sanderling.observe.control import ControlRequest
 from sanderling.options import OptionError
 
 pytestmark = pytest.mark.real
@@ -227,6 +228,19 @@ async def test_a_crawl_that_goes_on_keeps_its_pace(tmp_path: Path) -> None:
             await crawl(pages_options(tmp_path, depth=3))
 
 
+async def test_a_report_says_what_was_sent_and_a_run_why(tmp_path: Path) -> None:
+    site = Site({"/": page("Front", links=["/a"]), "/a": page("A")})
+    site.robots = (200, {}, "Disallow: /no\n" * 3000)  # which is read in a thread
+    async with served(site):
+        _, run = await crawl(pages_options(tmp_path, site.base + "/"))
+
+    (host,) = run.report().hosts
+    assert host.rate > 0
+    assert host.allowed is None  # by the policy none
+    assert await run.carry_out(ControlRequest("1", "why", (host.host,))) == "policy none: requests are not paced"
+    assert "not requested" in await run.carry_out(ControlRequest("2", "why", ("elsewhere.invalid",)))
+
+
 async def test_failures_that_are_retried_fail_again_by_their_own_fault(tmp_path: Path) -> None:
     def cut(request: web.Request) -> Answer:
         return 200, {**HTML, "Content-Encoding": "gzip"}, b"no gzip"
@@ -246,7 +260,11 @@ async def test_failures_that_are_retried_fail_again_by_their_own_fault(tmp_path:
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({}, "URL is missing"), ({"urls": ("http://127.0.0.1:1/",), "only": ("blog",)}, "begins with a slash")],
+    [
+        ({}, "URL is missing"),
+        ({"urls": ("http://127.0.0.1:1/",), "only": ("blog",)}, "begins with a slash"),
+        ({"urls": ("http://127.0.0.1:1/",), "events_job": "job-1"}, "hand on to events yet"),
+    ],
 )
 async def test_what_is_wrong_is_said_before_anything_is_requested(
     tmp_path: Path, given: dict[str, Any], said: str

@@ -140,6 +140,7 @@ class _Shell:
             work.cancel()
 
     async def _tick(self, run: Run) -> None:
+        await self._clock.sleep(TICK / 10)  # the work comes first
         while True:
             await self._obey(run)
             self._publish(run)

@@ -12,7 +12,7 @@ from sanderling.crawl.archive import KeptArchive
 from sanderling.crawl.functions import FunctionError, Functions
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.page import Reply, request_of
-from sanderling.crawl.pages import SITEMAP, row_of, when
+from sanderling.crawl.pages import SITEMAP, read_document, row_of, when
 from sanderling.crawl.repeats import mark_of
 from sanderling.crawl.request import MOST_PRIORITY, Request, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
@@ -32,6 +32,7 @@ from sanderling.readers.pool import ReaderError, Readers
 from sanderling.records.rows import RowReader
 from sanderling.stores import FoundUrl, Ledger, PageMemory, QueuedUrl
 
+SMALL = 64 << 10  # bytes of JSON, which is read sooner than a reader is asked
 MOST_MOVES = 20  # redirects from one address
 MOST_HOPS = 10  # through walls and back
 PLACE = 6  # bytes of a page's memory that say where its row is; those behind them tell its text from others
@@ -75,6 +76,7 @@ class CrawlHandler:
         old_rows: RowReader | None = None,
         functions: Functions | None = None,
         session: JobSession | None = None,
+        keep_noindex: bool = False,
     ) -> None:
         self._ledger = ledger
         self._client = client
@@ -89,6 +91,7 @@ class CrawlHandler:
         self._old_rows = old_rows
         self._functions = functions
         self._session = session
+        self._keep_noindex = keep_noindex
         self._met: dict[str, asyncio.Task[None]] = {}
         self._has_logins = any(each.login for each in client.options.hosts.values())
         self._logins: dict[str, JobSession | None] = {}
@@ -321,6 +324,8 @@ class CrawlHandler:
         functions = self._functions
         if functions is not None and functions.job.functions[item.function].is_async:
             answer = await functions.read_async(head, response.body)
+        elif functions is None and self._is_small_json(item, response):
+            answer = read_document(head, response.body, keep_noindex=self._keep_noindex)
         else:
             try:
                 read = await self._readers.run(item.host, msgspec.msgpack.encode(head), response.body)
@@ -361,6 +366,11 @@ class CrawlHandler:
         if said:
             more = msgspec.json.encode(said)[1:]
             result.lines = tuple(line[:-1] + b"," + more for line in result.lines)
+
+    def _is_small_json(self, item: QueuedUrl, response: HttpResponse) -> bool:
+        """Whether it costs less to read than to hand over, whatever is in it."""
+        is_plain = len(response.body) <= SMALL and item.function != SITEMAP and response.status != 304
+        return is_plain and response.content_type.endswith(("/json", "+json"))
 
     def _judged(self, host: str, answer: ReadAnswer, response: HttpResponse) -> Outcome:
         """What the response means by what its function said of it."""

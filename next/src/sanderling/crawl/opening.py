@@ -26,7 +26,7 @@ from sanderling.crawl.request import Request, Stored
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.room import RoomBound
 from sanderling.crawl.run import CrawlRun, Parts
-from sanderling.crawl.scope import CrawlScope, LeaveOut, ScopeRules, read_leave_out, read_seeds
+from sanderling.crawl.scope import CrawlScope, LeaveOut, ScopeRules, lines_of, read_seeds
 from sanderling.crawl.session import JobSession
 from sanderling.crawl.sink import CrawlSink, CrawlState
 from sanderling.crawl.source import CUT, CrawlSource, HostShares, Progress, Settled
@@ -76,7 +76,7 @@ class CrawlPlan:
     notes: CrawlNotes
     before: CrawlNotes | None
     scope: CrawlScope
-    leave_out: LeaveOut
+    leave_out: LeaveOut | None
     begin: Callable[[bool], Sequence[FoundUrl]]
     max_depth: int
     most: int | None  # pages, or requests of a job
@@ -116,6 +116,8 @@ def ledger_of(
 @asynccontextmanager
 async def open_run(options: CrawlOptions, clock: Clock, job: Job | None = None) -> AsyncIterator[CrawlRun]:
     """Open the crawl in the folder, or begin it. A `job` that is at hand is not read from its file."""
+    if options.events_job is not None:
+        raise OptionError("--events-job: a crawl cannot hand on to events yet; export its records, and leave it out")
     if isinstance(options, JobOptions):
         system, source = "jobs", read_small(options.file, 16 << 20)
         # In a thread of its own no event loop runs, so that what the file does is as in a reader.
@@ -131,11 +133,16 @@ async def open_run(options: CrawlOptions, clock: Clock, job: Job | None = None) 
         path = notes_path(options.out, system)
         before = read_notes(path) if path.exists() else None
         given = {**(before.options if before is not None else {}), **options.given}
+        leave_out, excluded = None, ""
+        if (file := given.get("leave_out")) is not None:
+            lines = lines_of(Path(file))
+            leave_out = LeaveOut(lines, str(file))
+            excluded = blake2b("\n".join(lines).encode(), digest_size=8).hexdigest()
         if isinstance(options, PagesOptions):
-            wanted = _pages(PagesOptions(**given), before)
+            wanted = _pages(PagesOptions(**given), before, leave_out, excluded)
         elif isinstance(options, JobOptions) and job is not None:
             given = given if given.get("rps") or job.rps is None else {**given, "rps": job.rps}
-            wanted = _job(JobOptions(**given), before, job, source)
+            wanted = _job(JobOptions(**given), before, leave_out, excluded, job, source)
         else:
             raise TypeError(type(options).__name__)
         async with AsyncExitStack() as stack:
@@ -153,12 +160,7 @@ def _noted(options: CrawlOptions) -> dict[str, Any]:
     return kept
 
 
-def _excluded(leave_out: Path | None, *more: str) -> str:
-    content = read_small(leave_out, 64 << 20) if leave_out is not None else b""
-    return blake2b(content + "\n".join(more).encode(), digest_size=8).hexdigest()
-
-
-def _pages(options: PagesOptions, before: CrawlNotes | None) -> CrawlPlan:
+def _pages(options: PagesOptions, before: CrawlNotes | None, leave_out: LeaveOut | None, excluded: str) -> CrawlPlan:
     starts = tuple(dict.fromkeys([*(before.starts if before else ()), *options.urls, *read_seeds(options.seeds)]))
     if not starts:
         raise OptionError("URL is missing; expected where to begin, as in https://example.org/")
@@ -168,16 +170,18 @@ def _pages(options: PagesOptions, before: CrawlNotes | None) -> CrawlPlan:
         scope = CrawlScope(rules)
     except ValueError as error:
         raise OptionError(f"--only or --skip: {error}") from None
-    notes = CrawlNotes(_noted(options), options.plan(), starts, _excluded(options.leave_out))
+    notes = CrawlNotes(_noted(options), options.plan(), starts, excluded)
     return CrawlPlan(
-        "pages", options, notes, before, scope, read_leave_out(options.leave_out),
+        "pages", options, notes, before, scope, leave_out,
         lambda _: [FoundUrl(url, url.split("/", 3)[2]) for url in starts],
         options.depth, options.max_pages, max_same_text=options.max_same_text,
         work=PagesWork(rules, options.text, options.keep_noindex, follows=options.depth > 0),
     )  # fmt: skip
 
 
-def _job(options: JobOptions, before: CrawlNotes | None, job: Job, source: bytes) -> CrawlPlan:
+def _job(
+    options: JobOptions, before: CrawlNotes | None, leave_out: LeaveOut | None, excluded: str, job: Job, source: bytes
+) -> CrawlPlan:
     job.check()
     arguments = job.arguments_with(options.set)
     hosts = _hosts_of(job)
@@ -188,7 +192,7 @@ def _job(options: JobOptions, before: CrawlNotes | None, job: Job, source: bytes
     functions = Functions(job, rules, arguments, str(options.file))
     seeds = read_seeds(options.seeds)
     plan = {"job": job.name, "arguments": arguments}
-    notes = CrawlNotes(_noted(options), plan, (), _excluded(options.leave_out, *hosts))
+    notes = CrawlNotes(_noted(options), plan, (), f"{excluded} {' '.join(hosts)}")
     # What it begins with is wrong or right before anything is requested; it is asked once for each run.
     first = [] if before is not None else [found_url(each, 0) for each in starts_of(functions, seeds)]
 
@@ -198,7 +202,7 @@ def _job(options: JobOptions, before: CrawlNotes | None, job: Job, source: bytes
         return first or [found_url(each, 0) for each in starts_of(functions, seeds)]
 
     return CrawlPlan(
-        "jobs", options, notes, before, CrawlScope(rules), read_leave_out(options.leave_out),
+        "jobs", options, notes, before, CrawlScope(rules), leave_out,
         begin,
         UNBOUNDED, _least(job.max_requests, options.try_), job.max_records, functions,
         JobWork(source, str(options.file), rules, arguments),
@@ -238,7 +242,8 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
         await forget(folder, ROWS[wanted.system], notes_path(folder, wanted.system), ledger, half)
     state = msgspec.msgpack.decode(ledger.state, type=CrawlState) if ledger.state else CrawlState()
     wanted.scope.hosts.update(state.hosts)
-    await _take_up(ledger, wanted)
+    if wanted.before is not None:
+        await _take_up(ledger, wanted, wanted.before)
     counts = await ledger.counts()
     files = await ledger.row_files()
     rows = RowWriter(folder, ROWS[wanted.system], files, ledger.process)
@@ -285,7 +290,7 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
 
     def settle(item: QueuedUrl) -> Settled | None:
         """What is not to be requested, and why."""
-        if wanted.leave_out.names(item.url):
+        if wanted.leave_out is not None and wanted.leave_out.names(item.url):
             return EndedUrl(item, "left_out", Code.SKIPPED, detail="--leave-out names it", requests=0)
         if functions is not None:
             if (settled := _settle_of_job(item, functions, wanted.scope)) is not None:
@@ -299,6 +304,7 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
         ledger, client, readers, robots, wanted.scope, clock,
         max_depth=wanted.max_depth, keeper=keeper, archive=archive, revisits=every is not None, old_rows=old_rows,
         functions=functions, session=session,
+        keep_noindex=isinstance(options, PagesOptions) and options.keep_noindex,
     )  # fmt: skip
     handler.more_hosts = state.hosts
     sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper, every)
@@ -340,11 +346,9 @@ def _retry_rule(limiter: Limiter) -> RetryRule:
     return retry
 
 
-async def _take_up(ledger: Ledger, wanted: CrawlPlan) -> None:
+async def _take_up(ledger: Ledger, wanted: CrawlPlan, before: CrawlNotes) -> None:
     """Make due what waited for another bound, another job or another list."""
-    before, options = wanted.before, wanted.options
-    if before is None:
-        return
+    options = wanted.options
     counts = await ledger.counts()
     for name in (*BOUNDS, GONE):
         field = name.replace("-", "_")

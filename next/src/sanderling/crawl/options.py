@@ -42,6 +42,7 @@ class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is
     max_disk: Bytes | None = option(
         None, "How large the folder may grow; then nothing is requested until there is room.", low=1 << 20
     )
+    events_job: str | None = option(None, "Hand what is found on to events, as results of this job; not yet.")
     readers: ReaderCount = option(AUTO, "Processes that read what came; 0 reads it in this one.", low=AUTO, high=256)
 
     __slots__ = ("given",)  # what was set, defaults not among it; no option itself

@@ -1,6 +1,5 @@
 """Reply and Page: what the functions of a job are given of a response."""
 
-import codecs
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,6 +14,7 @@ from sanderling.crawl.urls import absolute
 from sanderling.extract.charset import charset_of, decode
 from sanderling.extract.html import PageFacts, read_page
 from sanderling.extract.robots import directives, is_for_us
+from sanderling.fetch.messages import in_utf8
 from sanderling.ids import UrlError
 
 SHOWN = 60  # bytes of a body that an error quotes
@@ -69,13 +69,9 @@ class Reply:
     @cached_property
     def document(self) -> tuple[Any, str]:
         """The body as JSON, and why it is none."""
-        body = self.body
-        label = charset_of(self.header("Content-Type"))
         try:
-            if label and codecs.lookup(label.strip("\"' ")).name not in ("utf-8", "ascii"):
-                body = body.decode(label.strip("\"' ")).encode()
-            return msgspec.json.decode(body.removeprefix(codecs.BOM_UTF8)), ""
-        except (ValueError, LookupError, RecursionError, msgspec.MsgspecError) as error:
+            return msgspec.json.decode(in_utf8(self.body, self.header("Content-Type") or "")), ""
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             return None, str(error)[:200]
 
     @cached_property

@@ -16,6 +16,7 @@ from sanderling.extract.charset import charset_of, decode
 from sanderling.extract.html import PageFacts, read_page, refresh_target
 from sanderling.extract.robots import directives
 from sanderling.extract.sitemaps import is_sitemap, read_sitemap
+from sanderling.fetch.messages import in_utf8
 from sanderling.ids import UrlError, normalise_url
 
 SITEMAP = "sitemap"  # the function of requests for sitemaps
@@ -96,22 +97,12 @@ class PageReader:
             return self._sitemap(head, body)
         kind = _content_type(head)
         media = kind.partition(";")[0].strip().lower()
-        said = directives(value for name, value in head.headers if name.lower() == "x-robots-tag")
         if media in _HTML or (media in _UNSAID and _looks_like_html(body)):
-            return self._page(head, body, kind, said)
-        row = row_of(head, "OK", bytes=len(body))
-        if ("noindex" in said or _is_past(said, head.at)) and not self._work.keep_noindex:
-            return ReadAnswer(lines=(msgspec.json.encode(row),))
-        if media.endswith(("/json", "+json")):
-            _put_json(row, body)
-        is_text = media.startswith("text/") or media.endswith(("/json", "+json", "/xml", "+xml"))
-        if row.json is None and (is_text or (not media and not _BINARY.search(body[:1445]))):
-            row.text, row.charset = decode(body[:MAX_TEXT], charset_of(kind))
-            if len(body) > MAX_TEXT:
-                row.detail = f"cut: {len(body) - MAX_TEXT:,} bytes after the first {MAX_TEXT:,}"
-        return ReadAnswer(lines=(msgspec.json.encode(row),))
+            return self._page(head, body, kind)
+        return read_document(head, body, keep_noindex=self._work.keep_noindex)
 
-    def _page(self, head: Head, body: bytes, kind: str, said: frozenset[str]) -> ReadAnswer:
+    def _page(self, head: Head, body: bytes, kind: str) -> ReadAnswer:
+        said = _said_by_headers(head)
         facts = read_page(body, kind or None, head.url, text=self._work.text)  # type: ignore[arg-type] # one of these
         said |= frozenset(facts.robots)
         _put_headers(facts, head)
@@ -167,6 +158,32 @@ class PageReader:
         return answer
 
 
+def read_document(head: Head, body: bytes, *, keep_noindex: bool) -> ReadAnswer:
+    """What came of a response that is no page."""
+    kind = _content_type(head)
+    media = kind.partition(";")[0].strip().lower()
+    row = row_of(head, "OK", bytes=len(body))
+    said = _said_by_headers(head)
+    if ("noindex" in said or _is_past(said, head.at)) and not keep_noindex:
+        return ReadAnswer(lines=(msgspec.json.encode(row),))
+    is_json = media.endswith(("/json", "+json"))
+    if is_json:
+        try:
+            row.json = msgspec.Raw(msgspec.json.format(in_utf8(body, kind), indent=-1))
+        except (ValueError, RecursionError) as error:
+            row.detail = f"it is no JSON: {error}"[:200]
+    is_text = is_json or media.startswith("text/") or media.endswith(("/xml", "+xml"))
+    if row.json is None and (is_text or (not media and not _BINARY.search(body[:1445]))):
+        row.text, row.charset = decode(body[:MAX_TEXT], charset_of(kind))
+        if len(body) > MAX_TEXT:
+            row.detail = f"cut: {len(body) - MAX_TEXT:,} bytes after the first {MAX_TEXT:,}"
+    return ReadAnswer(lines=(msgspec.json.encode(row),))
+
+
+def _said_by_headers(head: Head) -> frozenset[str]:
+    return directives(value for name, value in head.headers if name.lower() == "x-robots-tag")
+
+
 def _put_facts(row: PageRow, facts: PageFacts, links: tuple[str, ...]) -> None:
     row.title, row.description, row.language = facts.title, facts.description, facts.language
     row.published, row.text, row.links, row.json_ld = facts.published, facts.text, links, facts.json_ld
@@ -198,13 +215,6 @@ def _content_type(head: Head) -> str:
     """The last Content-Type that is one; without a slash it says nothing."""
     said = [value for name, value in head.headers if name.lower() == "content-type" and "/" in value.partition(";")[0]]
     return said[-1] if said else ""
-
-
-def _put_json(row: PageRow, body: bytes) -> None:
-    try:
-        row.json = msgspec.Raw(msgspec.json.format(body.removeprefix(b"\xef\xbb\xbf"), indent=-1))
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        row.detail = f"it is no JSON: {error}"[:200]
 
 
 def _looks_like_html(body: bytes) -> bool:

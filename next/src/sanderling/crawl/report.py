@@ -1,6 +1,7 @@
 """What is shown of a crawl."""
 
 from collections import Counter
+from math import inf
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +13,9 @@ from sanderling.observe.report import Fact, Hint, HostReport, Report, count, gau
 
 if TYPE_CHECKING:
     from sanderling.crawl.run import CrawlStanding, Parts
+
+MOST = 100  # hosts that were requested last, of which some are shown
+SHOWN = 20
 
 
 def make_report(parts: "Parts", standing: "CrawlStanding", *, running: bool) -> Report:
@@ -59,7 +63,7 @@ def make_report(parts: "Parts", standing: "CrawlStanding", *, running: bool) -> 
     ]
     done = counts.known - counts.waiting
     hosts = _hosts(parts, standing)
-    doing = f"{unit.lower()} of {engine.hosts:,} hosts" if running else ""
+    doing = f"{unit.lower()} of {engine.hosts:,} host{'' if engine.hosts == 1 else 's'}" if running else ""
     return Report(
         system=parts.name, doing=doing, facts=tuple(facts), progress=(done, counts.known), hosts=hosts,
         troubles=tuple(_troubles(parts, standing, cut)), hints=tuple(_hints(parts, ends, cut, counts.waiting)),
@@ -68,11 +72,11 @@ def make_report(parts: "Parts", standing: "CrawlStanding", *, running: bool) -> 
 
 def _hosts(parts: "Parts", standing: "CrawlStanding") -> tuple[HostReport, ...]:
     """The hosts for which most waits."""
-    snapshot = {each.host: each for each in parts.limiter.snapshot(100).hosts}
+    snapshot = {each.host: each for each in parts.limiter.snapshot(MOST).hosts}
     engine = parts.engine.facts()
     found = []
     waiting = {each.host: each for each in standing.hosts}
-    for host in list(dict.fromkeys([*waiting, *snapshot]))[:20]:
+    for host in list(dict.fromkeys([*waiting, *snapshot]))[:SHOWN]:
         known = snapshot.get(host)
         state, why = "ok", known.why if known is not None else ""
         if host in engine.parked:
@@ -88,7 +92,11 @@ def _hosts(parts: "Parts", standing: "CrawlStanding") -> tuple[HostReport, ...]:
         found.append(
             HostReport(
                 host=host,
-                rate=known.fill_rate if known is not None else 0.0,
+                rate=standing.rates.get(host, 0.0),
+                allowed=known.fill_rate if known is not None and known.fill_rate < inf else None,
+                refused=known.refused if known is not None else 0,
+                in_flight=known.in_flight if known is not None else 0,
+                latency=known.p95_latency if known is not None else None,
                 waiting=waiting[host].waiting if host in waiting else 0,
                 requests=known.requests if known is not None else 0,
                 state=state,

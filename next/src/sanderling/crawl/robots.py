@@ -13,6 +13,7 @@ from sanderling.limit import Permit
 from sanderling.outcome import Outcome
 
 MOST = 20_000  # origins whose rules are in memory
+LONG = 16 << 10  # bytes, above which reading them takes longer than a turn of the event loop should
 SOON = 3600.0  # seconds after which rules that could not be renewed are requested again
 
 
@@ -84,7 +85,11 @@ class RobotsRules:
         response = await self._client.send(request, permit, of_host=True)
         self.requests += response.requests
         outcome, wall = response.outcome, self._clock.wall()
-        rules = read_robots(response.status, response.body)
+        rules = (
+            read_robots(response.status, response.body)
+            if len(response.body) <= LONG
+            else await asyncio.to_thread(read_robots, response.status, response.body)
+        )
         is_heard = response.status > 0 and (outcome.ok or not 200 <= response.status < 300)
         if not (rules.known and is_heard):
             old = self._known.get(origin)

@@ -1,9 +1,9 @@
 """One run of a crawl: from where it begins to the exit code."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sanderling.clock import Clock
@@ -24,7 +24,10 @@ from sanderling.stores import Batch, Counts, FoundUrl, HostCount, Ledger
 
 CHUNK = 5_000  # first addresses that are stored at once
 LOOK = 1.0  # seconds between two looks at the counts
+LATELY = 10  # looks
+EVERY = 1 << 30
 MOST_HOSTS = 20  # in a report
+LIMITED = 100  # hosts that were requested last, of which some are in a report
 
 
 @dataclass(slots=True)
@@ -33,6 +36,7 @@ class CrawlStanding:
 
     counts: Counts
     hosts: Sequence[HostCount] = ()
+    rates: Mapping[str, float] = field(default_factory=dict)  # requests a second that hosts were sent lately
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,8 @@ class CrawlRun:
         self.parts = parts
         self.begun = begun  # the run whose first addresses are all stored
         self.standing = CrawlStanding(counts)
+        self._sent: deque[tuple[float, dict[str, int]]] = deque([(parts.clock.now(), {})], maxlen=LATELY)
         self.stopped = False
-        self.draining = False
         self.wanted = Control()
 
     async def run(self) -> Exit:
@@ -95,16 +99,17 @@ class CrawlRun:
         """Store where it begins; what is known already stays as it is."""
         ledger = self.parts.ledger
         for at in range(0, len(found), CHUNK):
-            self.parts.engine.wake(await ledger.commit(Batch(found=found[at : at + CHUNK])))
-        if found:
-            await ledger.save(state=self.parts.sink.state(begun=ledger.run))
+            is_last = at + CHUNK >= len(found)
+            state = self.parts.sink.state(begun=ledger.run) if is_last else None
+            for host in await ledger.commit(Batch(found=found[at : at + CHUNK], state=state)):
+                ledger.release(host)  # the engine begins by asking for all hosts
 
     async def _look(self) -> None:
         while True:
-            await self._count()
             await self._see_room()
             await self._forget()
             await self.parts.clock.sleep(LOOK)
+            await self._count()
 
     async def _hear(self) -> None:
         """Take up what other processes found at hosts of ours."""
@@ -133,7 +138,14 @@ class CrawlRun:
 
     async def _count(self) -> None:
         counts = await self.parts.ledger.counts()
-        self.standing = CrawlStanding(counts, await self.parts.ledger.waiting_by_host(MOST_HOSTS))
+        now, snapshot = self.parts.clock.now(), self.parts.limiter.snapshot(LIMITED)
+        self._sent.append((now, {each.host: each.requests for each in snapshot.hosts}))
+        then, before = self._sent[0]
+        rates = {
+            host: max(0, requests - before.get(host, 0)) / (now - then)
+            for host, requests in (self._sent[-1][1].items() if now > then else ())
+        }
+        self.standing = CrawlStanding(counts, await self.parts.ledger.waiting_by_host(MOST_HOSTS), rates)
 
     def _exit(self) -> Exit:
         """WAITING if anything is left that nobody asked to leave, FAILED if something failed."""
@@ -161,10 +173,14 @@ class CrawlRun:
         self.parts.engine.control(paused=wanted.paused or self.parts.room.is_full, blocked=wanted.blocked)
 
     async def carry_out(self, request: ControlRequest) -> str:
-        """Retry or forget what the words name."""
+        """Retry or forget what the words name, or say what holds a host."""
         if request.action == "forget":
             await asyncio.to_thread(begin_to_forget, self.parts.folder, Forgetting.of(request.words))
             return await self._forget()
+        if request.action == "why":
+            known = self.parts.limiter.snapshot(EVERY).hosts
+            why = next((each.why for each in known if each.host == request.words[0]), None)
+            return "it was not requested lately" if why is None else why or "nothing holds it back"
         if request.action != "retry":
             return f"a crawl cannot {request.action}"
         state, host, code = (*request.words, "", "", "")[:3]

@@ -54,7 +54,7 @@ class CrawlScope:
 class LeaveOut:
     """What is never requested: pages, beginnings of addresses, and hosts. http and https are one."""
 
-    def __init__(self, lines: Iterable[str] = (), origin: str = "") -> None:
+    def __init__(self, lines: Iterable[str], origin: str) -> None:
         self._hosts: set[str] = set()
         self._below: tuple[str, ...] = ()
         self._pages: set[str] = set()
@@ -90,15 +90,10 @@ class LeaveOut:
         return any(bare.startswith(start) for start in self._beginnings.get(host, ()))
 
 
-def read_leave_out(path: Path | None) -> LeaveOut:
-    """What a file leaves out, one thing a line. Raises FolderError with the line that is wrong."""
-    return LeaveOut(_lines(path), str(path)) if path is not None else LeaveOut()
-
-
 def read_seeds(path: Path | None) -> list[str]:
     """The addresses in a file, one a line. Raises FolderError with the line that is wrong."""
     found: dict[str, None] = {}
-    for number, line in enumerate(_lines(path) if path is not None else (), 1):
+    for number, line in enumerate(lines_of(path) if path is not None else (), 1):
         text = line.strip()
         if text and not text.startswith("#"):
             try:
@@ -108,7 +103,8 @@ def read_seeds(path: Path | None) -> list[str]:
     return list(found)
 
 
-def _lines(path: Path) -> list[str]:
+def lines_of(path: Path) -> list[str]:
+    """The lines of a file. Raises FolderError."""
     try:
         return read_small(path, LARGEST_LIST).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
