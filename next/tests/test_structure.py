@@ -37,7 +37,7 @@ DOCUMENTED = frozenset(
     " rich.text scrapy selectolax.lexbor structlog structlog.stdlib trafilatura uvloop yarl".split()
 )
 # Documented in spite of their names.
-PUBLIC = frozenset({"os._exit", "_replace", "_asdict", "_value_"})
+PUBLIC = frozenset({"os._exit", "sys._current_frames", "_replace", "_asdict", "_value_"})
 TIME = frozenset({"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 BROAD = frozenset({"Exception", "BaseException"})

@@ -1,5 +1,7 @@
 """Jobs as people write them, from their file to their records."""
 
+import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +76,43 @@ async def test_a_shop_in_nine_lines(tmp_path: Path) -> None:
     assert sorted(site.requests[before:]) == ["/item/3", "/item/4"]
     assert sorted(each["number"] for each in lines(out / "records.jsonl")) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 404]
     assert not (await verify(out)).faults
+
+
+HOLDS = """
+import time
+from sanderling import Job
+
+job = Job("slow", start=["BASE/bad", "BASE/good"])
+
+
+@job.read
+async def read(reply):
+    if reply.url.endswith("bad"):
+        while True:
+            time.sleep(0.01)
+    yield {"at": reply.url}
+"""
+QUICK = """
+import sys
+from sanderling.cli.main import main
+from sanderling.crawl import opening, watchdog
+watchdog.TURN, opening.AFTER = 0.02, 0.3
+sys.exit(main())
+"""
+
+
+async def test_a_function_that_holds_the_loop_fails_the_second_time(tmp_path: Path) -> None:
+    site = Site({"*": (200, {"Content-Type": "application/json"}, "{}")})
+    out = tmp_path / "out"
+    codes = []
+    async with served(site):
+        file = written(tmp_path, HOLDS, site)
+        for _ in range(3):
+            words = ("-c", QUICK, "run", str(file), "--private", "--policy", "none", "--out", str(out))
+            ran = await asyncio.create_subprocess_exec(sys.executable, *words, stderr=asyncio.subprocess.PIPE)
+            codes.append((await asyncio.wait_for(ran.communicate(), 60), ran.returncode)[1])
+            assert ran.stderr is not None
+    assert codes == [75, 75, 1]
+    (failed,) = rows(out, "failed.jsonl").values()
+    assert "shop.py" in failed["detail"]
+    assert [row["at"] for row in lines(out / "records.jsonl")] == [site.base + "/good"]

@@ -30,6 +30,7 @@ from sanderling.crawl.scope import CrawlScope, LeaveOut, ScopeRules, lines_of, r
 from sanderling.crawl.session import JobSession
 from sanderling.crawl.sink import CrawlSink, CrawlState
 from sanderling.crawl.source import CUT, CrawlSource, HostShares, Progress, Settled
+from sanderling.crawl.watchdog import AFTER, Watchdog
 from sanderling.crawl.work import JobWork, PagesWork
 from sanderling.engine.host_locks import HostLocks
 from sanderling.engine.loop import Engine
@@ -273,10 +274,15 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     session = None
     if job is not None and job.auth is not None and archive is None:
         session = JobSession(job.auth, wanted.scope.has_host, client, clock)
-    if functions is not None and job is not None and any(each.is_async for each in job.functions.values()) and count:
-        for opener in job.openers:
+    watchdog = None
+    if functions is not None and job is not None and any(each.is_async for each in job.functions.values()):
+        if isinstance(options, JobOptions):
+            watchdog = Watchdog(folder, options.file)
+            stack.callback(watchdog.close)
+        for opener in job.openers if count else ():
             opener()
-        stack.callback(functions.close)
+        if count:
+            stack.callback(functions.close)
     counted = ("requests",) if job is not None else ("fetched", "unchanged")
     progress = Progress(
         fetched=sum(number for (end, _), number in counts.ends.items() if end in counted),
@@ -286,6 +292,7 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
         of_requests=job is not None,
     )
     repeats = Repeats(wanted.max_same_text, state.repeats)
+    late: set[str] = set()  # what held the loop in an earlier run, and goes behind the others
     shares = HostShares(options.max_per_host, options.max_per_domain)
 
     def settle(item: QueuedUrl) -> Settled | None:
@@ -293,6 +300,14 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
         if wanted.leave_out is not None and wanted.leave_out.names(item.url):
             return EndedUrl(item, "left_out", Code.SKIPPED, detail="--leave-out names it", requests=0)
         if functions is not None:
+            if watchdog is not None and (held := watchdog.held.get(item.url)) is not None:
+                if held.times > 1:
+                    watchdog.drop(item.url)
+                    said = f"{held.place} held the whole crawl for a minute, twice"
+                    return EndedUrl(item, "failed", Code.PARSE_ERROR, 0, said, requests=0)
+                if item.url not in late:
+                    late.add(item.url)
+                    return RetryUrl(item, clock.wall() + AFTER, item.failures, "")
             if (settled := _settle_of_job(item, functions, wanted.scope)) is not None:
                 return settled
         elif item.function == SITEMAP or not item.depth or item.kind == "visit":
@@ -308,7 +323,7 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     )  # fmt: skip
     handler.more_hosts = state.hosts
     sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper, every)
-    source = CrawlSource(ledger, limiter, settle, progress, shares)
+    source = CrawlSource(ledger, limiter, settle, progress, shares, clock)
     rules = EngineRules(blame=BlameRules(patience=options.patience))
     if options.policy == "aimd":
         rules = EngineRules(blame=None, retry=_retry_rule(limiter))

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
+from sanderling.clock import Clock
 from sanderling.ids import domain_of, url_key
 from sanderling.limit import Limiter
 from sanderling.stores import Batch, EndedUrl, HostWork, Ledger, QueuedUrl, RetryUrl, Taken
@@ -76,13 +78,14 @@ class CrawlSource:
     """The engine's view of a ledger."""
 
     def __init__(
-        self, ledger: Ledger, limiter: Limiter, settle: Settle, progress: Progress, shares: HostShares
+        self, ledger: Ledger, limiter: Limiter, settle: Settle, progress: Progress, shares: HostShares, clock: Clock
     ) -> None:
         self._ledger = ledger
         self._limiter = limiter
         self._settle = settle
         self._progress = progress
         self._shares = shares
+        self._clock = clock
         self._good: dict[str, str] = {}
 
     async def hosts(self, limit: int) -> Sequence[HostWork]:
@@ -105,9 +108,11 @@ class CrawlSource:
             return taken
         ended = [each for each in settled if isinstance(each, EndedUrl)]
         again = [each for each in settled if isinstance(each, RetryUrl)]
-        tally = Counter((CUT, each.code) for each in again)
+        tally = Counter((CUT, each.code) for each in again if each.due == inf)
         await self._ledger.commit(Batch(ended=ended, again=again, tally=tally))
-        return Taken([item for item, each in pairs if each is None], taken.next_wait)
+        waits = [each.due - self._clock.wall() for each in again if each.due < inf]
+        waits += [] if taken.next_wait is None else [taken.next_wait]
+        return Taken([item for item, each in pairs if each is None], min(waits, default=None))
 
     def probe(self, host: str) -> QueuedUrl | None:
         """A page that the host answered well in an earlier run."""
