@@ -29,7 +29,7 @@ from sanderling.polling.upstream import PolledUpstream, Requests
 TICK = 0.2  # seconds between two looks for due targets
 ACTIVITY = 0.5  # seconds between two looks at which race runs
 WATCH_MS = 1000  # between two requests for what tells that a race has started
-WATCH_BESIDE_MS = 5000  # the same, while a race runs
+WATCH_BESIDE_MS = 10_000  # the same, while a race runs
 RESULTS_OF_RACE_MS = 30_000
 ACTIVE_PRIORITY = 100
 INLINE = 16_384  # bytes of a document that is read on the event loop
@@ -251,8 +251,24 @@ class Scheduler:
     async def load(self) -> None:
         """Take up what an earlier run has stored."""
         self.event = await self.store.event()
+        if not self._upstream.base:
+            await self._take_documents(self._upstream.targets())
         self._etags = {each.key: each.etag for each in await self.store.targets() if each.etag}
         await self._read_settings()
+
+    async def _take_documents(self, wanted: dict[str, int]) -> None:
+        """Targets for what a file describes; what it does not describe any more is gone."""
+        there = {each.key: each for each in await self.store.targets() if each.type == "document"}
+        wall = self._clock.wall()
+        await self.store.add_targets(
+            (("document", name), "", every, wall + phase(name, min(every, self.settings.fullIntervalMs)), 0)
+            for name, every in wanted.items()
+        )
+        for name, every in wanted.items():
+            known = there.get(("document", name))
+            if known is not None and known.interval_ms == known.own_ms != every:
+                await self.store.set_interval(known.key, every, every, None, known.priority)
+        await self.store.orphan([key for key, each in there.items() if each.is_there and key[1] not in wanted])
 
     async def _saved(self) -> None:
         while self._unsaved and not self.unsaved:
@@ -409,7 +425,10 @@ class Scheduler:
 
     async def _look_at_current(self) -> bool:
         """What upstream says of its own selection."""
-        response = await self._get(f"{self._upstream.base}/current", CURRENT)
+        url = f"{self._upstream.base}/current"
+        if self._requests.ready_at(url) > self._clock.now() + TICK:
+            return True
+        response = await self._get(url, CURRENT)
         if not response.outcome.ok:
             self._note_away(response)
             return False
@@ -464,8 +483,13 @@ class Scheduler:
 
     async def _ask(self, target: PollTarget) -> Polled:
         target = target if target.event or not self.event else target._replace(event=self.event)
-        url, headers = self._upstream.place(target)
         fetched_at = self._clock.wall()
+        try:
+            url, headers = self._upstream.place(target)
+        except DocumentError as error:
+            failures = target.failures + 1
+            pause = next_pause(self._interval(target), 0, failures, self._random)
+            return Polled(target, f"error: {error}", fetched_at, fetched_at + pause, failures=failures)
         silence = self._requests.ready_at(url) - self._clock.now()
         if silence > TICK:  # by its Retry-After: that is no failure
             return Polled(target, "deferred by Retry-After", fetched_at, fetched_at + silence, failures=target.failures)

@@ -298,7 +298,7 @@ class Store:
                 else:
                     pairs = ", ".join(f'"{name}" = ${number}' for number, name in enumerate((*names, "lastUpdated"), 2))
                     _add(wanted, f'UPDATE "{table}" SET {pairs} WHERE "sourceId" = $1', (key, *changed.values(), now))
-                    changes.append((table, key, "update", _json(changed)))
+                    changes.append((table, key, "update", _changed_fields(before, changed)))
             if scope is not None:
                 for key in there.keys() - rows.keys():
                     _add(wanted, f'DELETE FROM "{table}" WHERE "sourceId" = $1', (key,))
@@ -368,6 +368,17 @@ def _add(wanted: list[Statement], sql: str, values: Values) -> None:
             rows.append(values)
             return
     wanted.append((sql, [values]))
+
+
+def _changed_fields(before: Row, changed: Row) -> str:
+    """The new values of what changed; of a record of JSON, those of its fields that did."""
+    if "record" not in changed:
+        return _json(changed)
+    old, new = (msgspec.json.decode(str(row.get("record") or "null")) for row in (before, changed))
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return _json(changed)
+    fields = {name: new.get(name) for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)}
+    return msgspec.json.encode({"record": fields}).decode()
 
 
 def _json(row: Row) -> str:

@@ -22,6 +22,7 @@ from sanderling.observe.log import log
 from sanderling.observe.report import Report
 from sanderling.polling.api import Api
 from sanderling.polling.database import Database, PostgresDatabase, SqliteDatabase, open_to_read
+from sanderling.polling.documents import JsonDocuments, read_documents
 from sanderling.polling.feed import Feed
 from sanderling.polling.options import PollingOptions
 from sanderling.polling.report import make_report
@@ -29,7 +30,7 @@ from sanderling.polling.scheduler import Scheduler
 from sanderling.polling.settings import Settings, parse_pairs, typed_rows
 from sanderling.polling.store import Store, seconds_of
 from sanderling.polling.tables import BOOLEANS, RECORDS
-from sanderling.polling.upstream import Requests, Trackside
+from sanderling.polling.upstream import PolledUpstream, Requests, Trackside
 from sanderling.records.answers import Shown, Task, Verified
 from sanderling.records.rows import RowReader, RowWriter
 from sanderling.serving import Access, Streams, own_token, serve
@@ -103,7 +104,7 @@ class PollingRun:
 
     def control(self, wanted: Control) -> None:
         """Do as is wanted from now on."""
-        self._scheduler.pause(paused=wanted.paused or host_of(self._options.url) in wanted.blocked)
+        self._scheduler.pause(paused=wanted.paused or _host(self._options.url) in wanted.blocked)
         if wanted.draining:
             self.stop()
 
@@ -122,7 +123,7 @@ class PollingRun:
         """All that is shown."""
         options = self._options
         return make_report(
-            self._scheduler, self._feed, host_of(options.url), self.url, str(options.out), self._clock.now(),
+            self._scheduler, self._feed, _host(options.url), self.url, str(options.out), self._clock.now(),
             targets=self._targets, running=running,
         )  # fmt: skip
 
@@ -140,6 +141,9 @@ async def open_run(options: PollingOptions, clock: Clock) -> AsyncIterator[Polli
         )
     with FolderLock(options.out):
         async with AsyncExitStack() as stack:
+            upstream: PolledUpstream = Trackside(options.url)
+            if options.documents is not None:
+                upstream = JsonDocuments(read_documents(options.documents))
             database: Database
             if options.database is not None:
                 database = PostgresDatabase(options.database.reveal(), options.schema, clock)
@@ -154,9 +158,10 @@ async def open_run(options: PollingOptions, clock: Clock) -> AsyncIterator[Polli
             await store.set_settings(typed_rows(options))
             client = await stack.enter_async_context(Client(options, Limiter(policy="none", clock=clock), clock=clock))
             if options.rps is not None:
-                client.limiter.set_cap(host_of(options.url), options.rps)
+                for url in upstream.urls():
+                    client.limiter.set_cap(host_of(url), options.rps)
             scheduler = Scheduler(
-                store, Trackside(options.url), Requests(client, clock), clock, Random(), next_race=options.next_race
+                store, upstream, Requests(client, clock), clock, Random(), next_race=options.next_race
             )
             feed = Feed(store, clock)
             await feed.start()
@@ -174,6 +179,10 @@ async def open_run(options: PollingOptions, clock: Clock) -> AsyncIterator[Polli
                           bind=options.bind, port=options.port, troubles=lambda: run.report().troubles)
                 )  # fmt: skip
             yield run
+
+
+def _host(url: str) -> str:
+    return host_of(url) if url else "documents"
 
 
 def _state(enabled: bool, gone: str | None, failures: int, due: str, wall: float) -> str:  # noqa: FBT001 - a row
@@ -198,13 +207,15 @@ def _lines(db: sqlite3.Connection, key: str = "") -> Iterator[tuple[str, str, by
     """Table, key and line of each record."""
     for table, columns in RECORDS.items():
         names = ["sourceId", *(each.name for each in columns), "lastUpdated"]
+        lists = {each.name for each in columns if each.kind in ("list", "json")}
         listed = ", ".join(f'"{name}"' for name in names)
         where = ' WHERE "sourceId" = ?' if key else ""
         for row in db.execute(f'SELECT {listed} FROM "{table}"{where}', (key,) if key else ()):
             content = {
-                name: bool(value) if name in BOOLEANS[table] and value is not None else value
+                name: bool(value) if name in BOOLEANS[table] and value is not None
+                else msgspec.Raw(value.encode()) if name in lists and value is not None else value
                 for name, value in zip(names, row, strict=True)
-            }
+            }  # fmt: skip
             yield table, row[0], msgspec.json.encode({"table": table, **content})
 
 
@@ -259,7 +270,7 @@ async def verify(folder: Path) -> Verified:
 
 def _tasks(folder: Path) -> list[Task]:
     wall = SystemClock().wall()
-    host = host_of(msgspec.json.decode((folder / NOTES).read_bytes(), type=PollingNotes).url)
+    host = _host(msgspec.json.decode((folder / NOTES).read_bytes(), type=PollingNotes).url)
     sql = """SELECT "type", "sourceId", "enabled", "goneAt", "failures", "nextDueAt", "lastStatus", "intervalMs"
         FROM ingest_targets ORDER BY 6"""
     with _reading(folder) as db:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from sanderling.clock import Clock
 
 # Of the time of an upstream so slow that nothing fits between two live requests, others get this share.
-SHARE = 0.06
+SHARE = 0.04
 _LOOK = 0.05  # seconds until a waiting one looks again
 
 
@@ -23,7 +23,7 @@ class PollTurns:
         self.busy = 0
         self._clock = clock
         self._next_live = next_live
-        self._live_waiting = 0
+        self._live_waiting: list[object] = []  # in the order in which they came
         self._others_waiting = 0
         self._may_delay_at = 0.0
         self._moved = asyncio.Event()
@@ -40,12 +40,13 @@ class PollTurns:
 
     async def take_live(self) -> None:
         """Wait for as long as there is no place."""
-        self._live_waiting += 1
+        ticket = object()
+        self._live_waiting.append(ticket)
         try:
-            while self.busy >= self.limit or self._is_owed():
+            while self.busy >= self.limit or self._is_owed() or self._live_waiting[0] is not ticket:
                 await self._wait()
         finally:
-            self._live_waiting -= 1
+            self._live_waiting.remove(ticket)
         self.busy += 1
 
     async def take(self, kind: str) -> None:

@@ -15,8 +15,14 @@ class PolledUpstream(Protocol):
 
     base: str  # of a Trackside; empty: there is no event to discover
 
+    def urls(self) -> set[str]:
+        """One URL of each of its hosts, at least."""
+
+    def targets(self) -> dict[str, int]:
+        """The intervals in milliseconds of documents that need no discovery, by their names."""
+
     def place(self, target: PollTarget) -> tuple[str, Headers]:
-        """The URL of a target's document, and the headers for it."""
+        """The URL of a target's document, and the headers for it. Raises DocumentError."""
 
     def read(self, target: PollTarget, body: bytes) -> Document:
         """The rows of a document. Raises DocumentError."""
@@ -27,6 +33,14 @@ class Trackside:
 
     def __init__(self, url: str) -> None:
         self.base = url.rstrip("/")
+
+    def urls(self) -> set[str]:
+        """Its one."""
+        return {self.base}
+
+    def targets(self) -> dict[str, int]:
+        """None: discovery finds them."""
+        return {}
 
     def place(self, target: PollTarget) -> tuple[str, Headers]:
         """The URL of a target's document."""
