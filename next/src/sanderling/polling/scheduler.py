@@ -114,7 +114,7 @@ class Scheduler:
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._rediscover = asyncio.Event()
-        self._group = asyncio.TaskGroup()
+        self._group: asyncio.TaskGroup | None = None  # while it runs
 
     # What others call
 
@@ -230,7 +230,7 @@ class Scheduler:
                 await self._clock.sleep(0.05)
             for each in loops:
                 each.cancel()
-            self._group = asyncio.TaskGroup()
+            self._group = None
             await self._saved()
             writer.cancel()
 
@@ -366,6 +366,8 @@ class Scheduler:
                 target = await self.store.target(("race", watched))
                 if target and target.enabled and target.is_there and target.interval_ms > every:
                     wanted[target.key] = target, every
+        if self._group is None or self._stopping.is_set():
+            return
         for key in self.live.keys() - wanted.keys():
             live = self.live.pop(key)
             live.wanted = False
