@@ -232,6 +232,10 @@ def test_edits_by_hand_hold_within_a_second_and_outlive_discovery() -> None:
         day.database.by_hand("DELETE FROM server_settings WHERE key = 'scheduler.enabled'")
         day.database.by_hand("UPDATE server_settings SET value = '2000' WHERE key = 'scheduler.raceIdleMs'")
         await day.clock.sleep(1)
+        begun = day.clock.now()
+        await day.clock.sleep(10)
+        assert 3.9 <= day.per_second("race-2/", begun) <= 4.1
+        assert day.per_second("race-3/", begun) >= 0.4
         assert await day.column(3, "intervalMs") == 2000
         assert await day.column(2, "intervalMs") == 250
 

@@ -66,7 +66,9 @@ class PollTurns:
 
     def _is_owed(self) -> bool:
         """Whether another's turn has come although it delays what is live."""
-        return self.limit == 1 and self._others_waiting > 0 and self._clock.now() >= self._may_delay_at > 0
+        if self.limit > 1 or not self._others_waiting or self._next_live() is None:
+            return False
+        return self._clock.now() >= self._may_delay_at > 0
 
     def _has_room(self, usual: float) -> bool:
         if self.busy >= self.limit:

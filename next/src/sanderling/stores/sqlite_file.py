@@ -84,9 +84,11 @@ class SqliteFile:
         if self._read_only and not self.path.exists():
             raise FolderError(f"{self.path} does not exist", "check the spelling")
         with disk_errors(self.path):
-            flags = os.O_RDONLY if self._read_only else os.O_RDWR | os.O_CREAT
             is_new = not self.path.exists()
-            os.close(os.open(self.path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644))
+            # Closing a file drops all of this process's locks on it: another process that closes the database then
+            # removes the WAL that a connection of ours still writes to.
+            if not self._read_only:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644))
             if is_new:
                 sync_folder(self.path.parent)
         mode = "ro" if self._read_only else "rw"
