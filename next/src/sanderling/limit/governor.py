@@ -84,7 +84,7 @@ class Governor:
     _before: float = 0.0  # the rate before this one,
     _since: float = field(init=False)  # which holds since then
     _meeting: bool = True  # until the first objection of any kind, or a ceiling that was known before
-    _slowness: Slowness = field(default_factory=Slowness)
+    _slowness: Slowness | None = None  # most hosts of a wide crawl never fill a window
     _limit: Limit | None = None  # a host that never objects needs none
     _noise: Noise | None = None
     _believed: float = 0.0  # the rate at which noise was first taken for noise
@@ -318,7 +318,7 @@ class Governor:
     def _is_crowded(self, now: float) -> bool:
         """Whether far more is in flight than the host can be at work on."""
         throughput = self._throughput or self._served / max(now - self._began, WINDOW)
-        return self._slowness.is_slow and self._sent - self._ended > CROWD * throughput * self._slowness.first + 2
+        return self._slow.is_slow and self._sent - self._ended > CROWD * throughput * self._slow.first + 2
 
     def _expects(self, now: float) -> bool:
         """Whether a 503 at this point is a quota, as it came after as many requests, or as long, before."""
@@ -408,22 +408,22 @@ class Governor:
         self._throughput = max(throughput, 0.9 * self._throughput)
         queues = self._limit is not None and self._limit.queues
         # Once it was seen to queue, the rate is what it gets done; before, it may be far more.
-        fits = (max(self._learned, self._throughput) if queues else self._throughput) * (self._slowness.base or 0.0)
-        spare = 0 if self._slowness.is_slow else FIRST_ROOM  # quick hosts have slow responses now and then
+        fits = (max(self._learned, self._throughput) if queues else self._throughput) * (self._slow.base or 0.0)
+        spare = 0 if self._slow.is_slow else FIRST_ROOM  # quick hosts have slow responses now and then
         self.room = max(2, ceil(ROOM * fits)) if queues else max(FIRST_ROOM, ceil(AMPLE * fits)) + spare
         if queues:
             # Where one or two fit, chance alone doubles the latency of some, and the room bounds it already.
-            self._slowness.share = max(SLOW_SHARE, min(1.0, 1.5 / max(fits, 0.1) - 0.5))
+            self._slow.share = max(SLOW_SHARE, min(1.0, 1.5 / max(fits, 0.1) - 0.5))
 
     def _verdict(self, now: float) -> LatencyVerdict:
         """What the window's latencies say; two or three say nothing."""
         if self._fresh < LEAST - 1:
             return LatencyVerdict.FINE
-        verdict = self._slowness.judge(self.latencies.newest(self._fresh), now)
+        verdict = self._slow.judge(self.latencies.newest(self._fresh), now)
         # Failures before it are no reason to judge by the one or two responses that there were.
         known = self._limit is not None and self._limit.evidence is not Evidence.NOTHING
         if not known and self._served <= RING and verdict is not LatencyVerdict.SUSPECT:
-            self._slowness.meet(self.latencies.newest(RING), now)
+            self._slow.meet(self.latencies.newest(RING), now)
         return verdict
 
     def _wake(self, silence: float, now: float) -> bool:
@@ -445,15 +445,15 @@ class Governor:
 
     def _relieve(self, throughput: float, now: float) -> None:
         """The host queues our requests: land below what it gets done, and wait until the queue is gone."""
-        if self._slowness.helping:
+        if self._slow.helping:
             self._restore = self._learned
         record = self._record
         record.queued(self._learned, now, testing=self.phase is Phase.TESTING)
-        landing = min(throughput, self._learned) * (0.95 if self._slowness.cuts == 1 else 0.85)
+        landing = min(throughput, self._learned) * (0.95 if self._slow.cuts == 1 else 0.85)
         landing = max(landing, min(self._learned, self._options.min_rps))
         self._learned = self.ceiling = record.passed = self._good = landing
         self.phase = Phase.HOLDING
-        queued = (self._sent - self._ended) / throughput - (self._slowness.base or 0.0)
+        queued = (self._sent - self._ended) / throughput - (self._slow.base or 0.0)
         self._hold = now + min(10.0, max(0.0, queued))
 
     def _advance(self, now: float) -> None:
@@ -486,6 +486,12 @@ class Governor:
     @property
     def _leaping(self) -> bool:
         return self._meeting and self._learned < min(SAMPLES / WINDOW, self._options.max_rps)
+
+    @property
+    def _slow(self) -> Slowness:
+        """Made with the first window that is judged, or the first refusal."""
+        self._slowness = self._slowness or Slowness()
+        return self._slowness
 
     @property
     def _record(self) -> Limit:
