@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 from engine.worlds import BAD, OUTAGES, Fault, Item, Machine, Spell, World, items, play, run
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sanderling.clock import run_virtual
@@ -230,6 +230,8 @@ def check_bounds(world: World) -> None:
 
 
 @settings(deadline=None)
+@example(Shape(seed=1447306, hosts=3, each=4, slots=2, per_host=1, memory=2, bad=0.2, ill=0.0, takes=0.0))
+@example(Shape(seed=1182104461, hosts=6, each=8, slots=2, per_host=1, memory=2, bad=0.0, ill=0.3, takes=0.0))
 @given(shapes)
 def test_every_item_ends_once_or_waits_for_a_reason(shape: Shape) -> None:
     world = shape.world()
@@ -241,6 +243,10 @@ def test_every_item_ends_once_or_waits_for_a_reason(shape: Shape) -> None:
 
 
 @settings(deadline=None)
+@example(
+    Shape(seed=1079297076, hosts=5, each=11, slots=2, per_host=1, memory=2, bad=1.0, ill=0.3, takes=0.004),
+    [(1.07, "stop")],
+)
 @given(shapes, st.lists(st.tuples(st.floats(0, 100), st.sampled_from(("kill", "stop"))), min_size=1, max_size=3))
 def test_kills_and_stops_lose_nothing_and_end_nothing_twice(shape: Shape, acts: list[tuple[float, str]]) -> None:
     world = shape.world()

@@ -133,6 +133,7 @@ class HostEnds:
             self.silent_since, self.trouble = None, None
         else:  # nothing but bodies that are cut are waited for as long as nothing at all
             self._note_failure(ended)
+            self.forgiven.pop(ended.key, None)  # this one counts
         if self.row:
             self.row = self.own_row = self.bad_probes = 0
             self.failing.clear()

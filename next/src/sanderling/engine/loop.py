@@ -675,8 +675,14 @@ class Engine:
             if room:
                 self._has_overflow = len(found) == room
             took_up = has_seen_all = False
+            missed = False
             for work in found:
-                if work.name in self._hosts or work.name in self._released:
+                if work.name in self._hosts:
+                    continue
+                if work.name in self._released:
+                    # Whether it was found before or after that is not known: it is let go once more, and found again.
+                    self._let_go(work.name)
+                    missed = True
                     continue
                 if self._hold(work, now):
                     took_up, first_refused = True, None
@@ -685,7 +691,7 @@ class Engine:
                 elif first_refused == work.name:
                     has_seen_all = True
             if room:
-                is_last = not took_up and (has_seen_all or len(found) < room)
+                is_last = not (took_up or missed) and (has_seen_all or len(found) < room)
             else:
                 is_last = not (self._has_work or self._flights)
             self._exhausted = writes if is_last else -1
