@@ -200,6 +200,9 @@ def redirect_cases(base: str, other: str) -> Iterator[Case]:
     for at in range(12):
         yield Case(f"/chain/{at}", moved(302, f"/chain/{at + 1}"), MOVE, linked=at == 0)
     yield page("/chain/12", row={"title": "Page /chain/12"})
+    for at in range(40):
+        ends = MOVE if at < 20 else FAIL if at == 20 else ("no row",)
+        yield Case(f"/endless/{at}", moved(302, f"/endless/{at + 1}"), ends, linked=at == 0)
     yield Case(
         "/move/other-host", moved(301, f"{other}/from-a-redirect"), MOVE, row={"moved_to": f"{other}/from-a-redirect"}
     )

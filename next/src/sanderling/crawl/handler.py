@@ -13,7 +13,7 @@ from sanderling.crawl.functions import FunctionError, Functions
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.page import Reply, request_of
 from sanderling.crawl.pages import SITEMAP, read_document, row_of, when
-from sanderling.crawl.repeats import mark_of
+from sanderling.crawl.repeats import MARK, mark_of
 from sanderling.crawl.request import MOST_PRIORITY, Request, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.scope import CrawlScope
@@ -55,6 +55,16 @@ class Result:
     passed: int = 0
     same: bool = False  # a second visit found what was there
     kept: list[Capture | bytes] = field(default_factory=list)
+
+
+def count_move(item: QueuedUrl) -> tuple[bytes, int]:
+    """What is stored with the address that a page redirects to, and which redirect in a row that is.
+
+    A page keeps the mark of what led to it, a sitemap its level; each redirect adds a byte behind.
+    """
+    width = 1 if item.function == SITEMAP else MARK
+    data = item.data.ljust(width, b"\1" if item.function == SITEMAP else b"\0") + b"\0"
+    return data, len(data) - width
 
 
 class CrawlHandler:
@@ -289,13 +299,17 @@ class CrawlHandler:
         host = target.split("/", 3)[2]
         result.end, result.counts, result.detail = "moved", False, target
         if self._functions is None:
+            data, moves = count_move(item)
+            if moves > MOST_MOVES:
+                loop = Outcome(Code.REDIRECT_LOOP, response.status, f"{moves} redirects, and no end in sight")
+                return Handled(loop, Result(requests=result.requests, detail=loop.detail))
             if item.depth == 0 and not self._scope.has_host(host):
                 self._scope.hosts.add(host)
                 self.more_hosts += (host,)
             row = row_of(self._head(item, response), "OK", moved_to=target)
             result.lines = (msgspec.json.encode(row),)
             if self._scope.wants(target):
-                result.found = [FoundUrl(target, host, depth=item.depth, function=item.function, data=item.data)]
+                result.found = [FoundUrl(target, host, depth=item.depth, function=item.function, data=data)]
             return Handled(response.outcome, result, size=len(result.lines[0]))
         moves = stored.moves + 1
         if moves > MOST_MOVES:

@@ -10,7 +10,7 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.crawl.handler import PLACE, CrawlHandler, Result
 from sanderling.crawl.keep import Keeper
-from sanderling.crawl.repeats import Repeats
+from sanderling.crawl.repeats import MARK, Repeats
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.source import HostShares, Progress
 from sanderling.engine.blame import Verdict
@@ -165,7 +165,7 @@ class CrawlSink:
 
     def _in_order(self, item: QueuedUrl, result: Result) -> list[FoundUrl]:
         """What a page leads to, those links first that are likely to give new texts."""
-        self._repeats.see(item.url, result.text, item.data)
+        self._repeats.see(item.url, result.text, item.data[:MARK])
         ranks = ((each, self._repeats.priority(each.url)) for each in result.found)
         return [msgspec.structs.replace(each, priority=rank) if rank else each for each, rank in ranks]
 
