@@ -46,3 +46,10 @@ def test_gaps_that_repeat_are_learned(tmp_path: Path) -> None:
 
     assert len(played.counts) >= 2_000
     assert played.run.figures.gaps >= 4
+
+
+def test_no_run_between_two_gaps_is_passed_over(tmp_path: Path) -> None:
+    played = play(tmp_path, 400, lambda clock: IdWorld(clock, back=1500, block=(150, 3500), rates=((0, 1),)), rps=100)
+
+    assert set(played.counts) >= played.world.due(350)
+    assert set(played.run.state.gaps) == {3500}

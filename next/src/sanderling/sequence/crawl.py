@@ -606,7 +606,7 @@ class SequenceRun:
             await self._commit()
             while self._turned_up:
                 await store.wake_around(self._turned_up.pop(), NEARBY, wall)
-        for each in await store.due(wall, MOST_AGAIN):
+        for each in await store.due(wall, MOST_AGAIN + len(self._asked_again)):
             if each.low in self._asked_again:
                 continue
             if len(self._again) >= MOST_AGAIN:

@@ -14,7 +14,7 @@ from math import inf
 
 PER_ROUND = 3.5  # ids that should have come to be when a round begins: one wasted request for each so many
 SHORTEST, LONGEST = 1.0, 14.0  # seconds between rounds
-LONGEST_IDLE = 9.0  # the same, while nothing comes: the first new id is there soon after it can be
+LONGEST_IDLE = 9.3  # the same, while nothing comes: the first new id is there soon after it can be
 UNKNOWN = 2.0  # while nothing is known of the rate
 SEEN = 120.0  # seconds of looks at the head from which the rate is read
 FEW_LOOKS, MOST_LOOKS = 8, 64
@@ -23,6 +23,7 @@ MOST_REACH = 8  # guesses of an idle round at most, which holes at the head are 
 SUSPICIOUS = 2  # rounds in a row without anything, after which there may be a gap
 LATE_STEP, LATEST = 0.25, 10.0  # seconds by which guesses come later, once one came too early
 ON_TIME = 0.0025
+CHANCE = 3  # guesses beyond those expected that were right, before several are out at once
 MOST_OPEN = 10_000  # ids that are saved one by one
 
 
@@ -100,7 +101,8 @@ class Follower:
         if number > self.newest and self.ceiling is not None and number > self.ceiling:
             return None
         if number > self.newest and (self.ceiling is None or number > self.ceiling):
-            allowed = min(max(1, self._expected) + self._more, self.workers)
+            # Some more than were expected are chance; as many again are a backlog.
+            allowed = min(max(1, self._expected) + max(0, self._more - CHANCE), self.workers)
             if now < self.resume_at or len(self._guesses) >= allowed or len(self._wrong) >= self._reach:
                 return None
             if self.empty > MOST_REACH and self._guesses | self._wrong:

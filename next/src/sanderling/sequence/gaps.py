@@ -47,10 +47,10 @@ class GapSearch:
 
     def __init__(self, newest: int, run: int, learned: Sequence[int], now: float, stride: int) -> None:
         self.newest = newest
-        self.began = now
         self.looks = 0
         self.due = now
         self._stride = stride
+        self._step = max(1, int(SHARE * run)) * stride
         self._rest = distances(run, learned)
         self._cheap = self._rest[: 48 + BELIEVED * len(learned)]
         self._most = FIRST_LOOK
@@ -68,9 +68,20 @@ class GapSearch:
             batch = ahead[start : start + BATCH]
             live = _lowest(batch, (yield batch))
             if live is not None:
-                missing = [self.newest, *ahead[: start + batch.index(live)]]
-                return (yield from self._edge(missing, live))
+                live = yield from self._nearer(live)
+                return (yield from self._edge(live))
         return None
+
+    def _nearer(self, live: int) -> Generator[Sequence[int], Sequence[bool], int]:
+        """The first records that even steps meet before `live`: runs may lie between, which far steps have missed."""
+        between = range(self.newest + self._step, live, self._step)
+        if len(between) > SCAN:
+            return live
+        for start in range(0, len(between), BATCH):
+            batch = between[start : start + BATCH]
+            if (nearer := _lowest(batch, (yield batch))) is not None:
+                return nearer
+        return live
 
     def looked(self, now: float) -> None:
         """Nothing was found: when to look again."""
@@ -80,9 +91,9 @@ class GapSearch:
         else:
             self._rest, self.due = list(self._cheap), now + RARE_PAUSE
 
-    def _edge(self, missing: list[int], live: int) -> Search:
-        """The lowest id that exists above the highest of `missing` that is no mere hole among records."""
-        low = missing[-1]
+    def _edge(self, live: int) -> Search:
+        """The lowest id of the run that `live` is in, as far as four missing neighbours are its end."""
+        low = max(self.newest, live - self._step)
         while (high := live) - low > BELIEVED * self._stride:
             middle = low + (high - low) // 2 // self._stride * self._stride
             batch = [middle + self._stride * each for each in range(BELIEVED) if middle + self._stride * each < high]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sanderling.fetch.options import RequestOptions
-from sanderling.forms import Seconds
+from sanderling.limit import LimitOptions
 from sanderling.observe.alerts import AlertOptions
 from sanderling.observe.options import ObserveOptions
 from sanderling.options import REQUIRED, OptionError, option
@@ -37,6 +37,7 @@ class SequenceOptions(RequestOptions, ObserveOptions, AlertOptions, table="seque
     rps: float | None = option(
         40.0, "Requests per second at most; less is learned. 40 is what the original allows one address.", low=1e-4
     )
+    limits: LimitOptions = option(LimitOptions(initial_rps=8.0), "Where a host's rate begins and may go.")
     scaling: Literal["guarded", "atlas"] = option(
         "guarded", "How workers are found: guarded follows what arrives, atlas is the law of seed 000."
     )
@@ -44,7 +45,6 @@ class SequenceOptions(RequestOptions, ObserveOptions, AlertOptions, table="seque
     database: str = option(
         "", "Write records to this database too: postgres://… or sqlite:FILE; a new folder starts at its latest id."
     )
-    revisit: tuple[Seconds, ...] = option((), "Request each record again when it is so old.")
 
     __slots__ = ("given",)  # what was set, defaults not among it; no option itself
     given: dict[str, Any]

@@ -146,12 +146,6 @@ class SequenceStore:
         rows = "SELECT low, high, reason, tries, since, due FROM missed WHERE due <= ? ORDER BY due LIMIT ?"
         return await self.file.call(lambda: [_missed(row) for row in self.file.db.execute(rows, (now, most))])
 
-    async def next_due(self) -> float | None:
-        """When the next is due."""
-        rows = "SELECT min(due) FROM missed"
-        found = await self.file.call(lambda: self.file.db.execute(rows).fetchone())
-        return None if found is None else found[0]
-
     async def break_up(self, each: Missed, most: int) -> list[Missed]:
         """The first ids of a range one by one; the rest stays a range."""
         count = min(most, len(each))
