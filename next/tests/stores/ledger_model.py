@@ -55,6 +55,7 @@ class Model:
     forgotten: set[bytes] = field(default_factory=set)
     files: dict[tuple[int, str], RowFile] = field(default_factory=dict)
     order: int = 0
+    finished: bool = False
 
     def take(self, host: str, limit: int, now: float) -> tuple[list[str], float | None]:
         taken = self.held.setdefault(host, set())
@@ -79,7 +80,7 @@ class Model:
         }
 
     def commit(self, batch: Batch) -> set[str]:
-        awake = set()
+        awake, before = set(), self.order
         for stored in batch.stored:
             key = stored.item.key
             was = self.waits.pop(key)
@@ -115,6 +116,8 @@ class Model:
                     self.parked[note.host] = note.parked
                 else:
                     awake.add(note.host)
+        visits = any(each.visit_at is not None for each in batch.stored)
+        self.finished = self.finished and not (batch.again or visits or self.order > before)
         self.memory |= {each.key: each for each in batch.memory}
         self.files |= {(each.process, each.file): each for each in batch.files}
         awake = {host for host in awake if host not in self.parked}
@@ -155,6 +158,7 @@ class Model:
 
     def new_run(self, now: float) -> None:
         self.run += 1
+        self.finished = False
         self.known.clear()
         self.waits.clear()
         self.ended.clear()
@@ -197,7 +201,7 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
                     memory.append(PageMemory(key, f'"{random.random()}"', "", b"x", clock.wall(), 20.0))
         hosts = []
         if random.random() < 0.2:
-            parked = random.choice([0.0, clock.wall() + 40, inf])
+            parked = random.choice([0.0, clock.wall() + 40, inf, None])
             hosts = [HostNote(random.choice(HOSTS), parked, b"503", "https://good/", b"pace")]
         files = [RowFile(ledger.process, "pages.jsonl", len(model.rows), len(model.rows), 7)]
         links = [found() for _ in range(random.randrange(12))]
@@ -209,7 +213,7 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
         model.held.clear()
         in_hand.clear()
         ledger = await open_it(clock).__aenter__()
-        assert ledger.run == model.run
+        assert (ledger.run, ledger.finished) == (model.run, model.finished)
         assert {(each.process, each.file): each for each in await ledger.row_files()} == model.files
 
     async def look_for_hosts() -> None:
@@ -231,6 +235,7 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
             case 0 | 1 | 2 | 3 | 4 | 5:
                 one = batch()
                 assert set(await ledger.commit(one)) == model.commit(one)
+                assert not (ledger.is_new and model.order)
             case 6 | 7 | 8 | 9 | 10:
                 host = random.choice([*model.held, None])
                 if host is not None:
@@ -259,7 +264,9 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
                 await reopen()
             case 16:
                 end = random.choice(["failed", "refused", "waiting"])
-                assert await ledger.retry(end) == model.retry(end, clock.wall())
+                total = model.retry(end, clock.wall())
+                assert await ledger.retry(end) == total
+                model.finished = model.finished and not total
             case 17:
                 key = random.choice([*sorted(model.known), url_key("https://host1.example/79")])
                 host = next(h for h in HOSTS if url_key(f"https://{h}/")[:5] == key[:5])
@@ -267,7 +274,8 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
                 result = await ledger.forget([(host, key)])
                 assert (result.count, list(result.busy)) == ((0, [key]) if busy else (model.forget(key), []))
             case 18:
-                assert await ledger.finish() == model.nothing_waits()
+                model.finished = await ledger.finish()
+                assert model.finished == model.nothing_waits()
                 if ledger.finished and random.random() < 0.5:
                     await ledger.new_run()
                     model.new_run(clock.wall())
@@ -283,6 +291,7 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
         waiting = {key for key, waits in model.waits.items() if waits.kind != "visit"}
         assert counts.known == len(model.known) + len(model.forgotten & set(model.rows)) or model.forgotten
         assert counts.waiting == len(waiting)
+        assert ledger.finished == model.finished
         ends = {name: n for name, n in counts.ends.items() if name != ("bytes", "")}
         assert ends == {name: n for name, n in model.ends.items() if n}
         assert {each.key async for each in ledger.tasks("waiting")} == waiting

@@ -84,13 +84,10 @@ class SqliteFile:
         if self._read_only and not self.path.exists():
             raise FolderError(f"{self.path} does not exist", "check the spelling")
         with disk_errors(self.path):
-            is_new = not self.path.exists()
             # Closing a file drops all of this process's locks on it: another process that closes the database then
             # removes the WAL that a connection of ours still writes to.
             if not self._read_only:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644))
-            if is_new:
-                sync_folder(self.path.parent)
         mode = "ro" if self._read_only else "rw"
         uri = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
         self.db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256)
@@ -114,7 +111,7 @@ class SqliteFile:
         if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
             raise FolderError(f"{self.path} lies where SQLite cannot use its WAL", "choose a folder on a local disk")
         if not objects:
-            # The journal of that switch is removed by now; found after a power cut, it would undo all that came later.
+            # Its journal of that switch is gone: if it came back after a power cut, it would undo all that followed.
             with disk_errors(self.path):
                 sync_folder(self.path.parent)
         db.execute("PRAGMA synchronous = FULL")
