@@ -13,6 +13,7 @@ from aiohttp import web
 from sanderling.cli.commands import all_commands, find_command
 from sanderling.cli.context import EXPECTED, Context
 from sanderling.cli.demo.journal import journal
+from sanderling.cli.demo.orders import orders
 from sanderling.cli.demo.shop import shop
 from sanderling.cli.demo.track import track
 from sanderling.cli.demo.upstream import Upstream
@@ -29,7 +30,12 @@ from sanderling.options import OptionError, Options, option
 from sanderling.systems import System, load_name
 from sanderling.web.dashboard import dashboard
 
-UPSTREAMS: dict[str, Callable[[Clock], Upstream]] = {"pages": journal, "jobs": shop, "polling": track}
+UPSTREAMS: dict[str, Callable[[Clock], Upstream]] = {
+    "pages": journal,
+    "jobs": shop,
+    "polling": track,
+    "sequence": orders,
+}
 
 
 class DemoOptions(Options):
