@@ -1,8 +1,13 @@
 """Bounds against traps, as counts: which kinds of pages are cut off, and which go first."""
 
 from itertools import combinations
+from typing import Literal
 
+import pytest
+
+from sanderling.crawl.pages import text_digest
 from sanderling.crawl.repeats import DOUBTFUL, Repeats, mark_of
+from sanderling.extract.html import read_page
 
 HOST = "http://shop.example"
 
@@ -39,3 +44,13 @@ def test_what_gives_new_texts_goes_first_once_a_host_repeats_itself() -> None:
 
     assert repeats.priority(items) > repeats.priority(f"{HOST}/strange") > repeats.priority(calendar)
     assert repeats.priority(lists) >= 0
+
+
+@pytest.mark.parametrize("text", ["fast", "none"])
+def test_pages_with_one_title_are_known_apart_by_their_text(text: Literal["fast", "none"]) -> None:
+    def seen(words: str) -> bytes:
+        source = f"<title>Entry</title><main><p>{words} and a good many words that all of the entries have</p></main>"
+        return text_digest(read_page(source.encode(), "text/html", HOST, text=text), HOST)
+
+    assert seen("heather granite fjord") == seen("heather granite fjord")
+    assert seen("heather granite fjord") != seen("heather granite juniper")

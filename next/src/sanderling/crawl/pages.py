@@ -118,7 +118,7 @@ class PageReader:
             row.nofollow = nofollow
             if said:
                 row.metadata = {**row.metadata, "robots": ", ".join(sorted(said))}
-        answer = ReadAnswer(lines=(msgspec.json.encode(row),), text=_digest(facts, head.url), is_shown=is_shown)
+        answer = ReadAnswer(lines=(msgspec.json.encode(row),), text=text_digest(facts, head.url), is_shown=is_shown)
         return self._led_to(every, nofollow, answer, said)
 
     def _unchanged(self, head: Head, line: bytes) -> ReadAnswer:
@@ -228,8 +228,10 @@ def _looks_like_html(body: bytes) -> bool:
     return start.lower().startswith(_STARTS)
 
 
-def _digest(facts: PageFacts, url: str) -> bytes:
+def text_digest(facts: PageFacts, url: str) -> bytes:
     """What is the same for two pages that say the same: without words of the address, dates, and where links lead."""
+    if facts.all_text:  # as it is: its words would cost more than all else of the page
+        return blake2b(f"{facts.title or ''}\n{facts.all_text}".encode(), digest_size=8).digest()
     text = f"{facts.title or ''}\n{facts.text or ''}"
     own = {word.lower() for word in _WORDS.findall(url)}
     words = [word.lower() for word in _WORDS.findall(_TARGETS.sub("]", text))]

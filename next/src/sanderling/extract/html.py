@@ -78,6 +78,7 @@ class PageFacts(msgspec.Struct, omit_defaults=True):
     metadata: dict[str, str] = {}
     json_ld: tuple[Any, ...] = ()
     text: str | None = None  # the main text as Markdown
+    all_text: str = ""  # what stands anywhere in the page, where no main text is wanted
     cut: tuple[str, ...] = ()  # what was not read, and which bound cut it
 
 
@@ -120,6 +121,7 @@ def read_page(body: bytes, content_type: str | None, url: str, *, text: TextMode
         metadata=metadata,
         json_ld=json_ld,
         text=main_text,
+        all_text=tree.body.text(separator=" ") if text == "none" and tree.body is not None else "",
         cut=tuple(cut),
     )
 
