@@ -1162,8 +1162,8 @@ def tables(stations: int) -> Trap:
 HONEST_PAGES = front()[0]
 TRAPS: dict[str, Trap] = {
     "calendar": Trap(_site(("/calendar/1",), calendar), HONEST_PAGES, 400),
-    "facets": Trap(_site(("/find?year=a",), facets), HONEST_PAGES, 2600),
-    "soft": Trap(_site(("/first/one",), soft), HONEST_PAGES, 2600),
+    "facets": Trap(_site(("/find?year=a",), facets), HONEST_PAGES, 3500),
+    "soft": Trap(_site(("/first/one",), soft), HONEST_PAGES, 3500),
     "sessions": Trap(_site(("/shop?sid=0&amp;p=1",), sessions), HONEST_PAGES, 600),
     "loop": Trap(_site(("/about/",), loop), HONEST_PAGES, 400),
 }
