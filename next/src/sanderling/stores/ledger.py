@@ -10,13 +10,14 @@
 A commit is one transaction. What was taken and is in no commit waits again after a kill.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import msgspec
 
 from sanderling.files import Exit, FolderError
+from sanderling.stores.rows import is_whole
 from sanderling.stores.work import (
     Batch,
     Counts,
@@ -30,7 +31,7 @@ from sanderling.stores.work import (
     UrlState,
 )
 
-FORMAT = 3  # of the tables, in both databases
+FORMAT = 4  # of the tables, in both databases
 Plan = Mapping[str, Any]
 
 
@@ -130,6 +131,18 @@ class Ledger(Protocol):
 def encode_plan(plan: Plan) -> bytes:
     """A plan as it is stored."""
     return msgspec.json.encode(plan, order="deterministic")
+
+
+def check_crawl(place: str, row: Sequence[Any] | None) -> None:
+    """Raise FolderError unless the row of `crawl` is of this format and as it was written."""
+    found = row[0] if row else None
+    if found != FORMAT:
+        raise FolderError(
+            f"{place} is a ledger of format {found}, and this release reads format {FORMAT}",
+            "use the release that wrote it, or choose another place",
+        )
+    if not is_whole(row or ()):
+        raise FolderError(f"{place} is damaged (its row in `crawl`)", "restore it from a copy, or choose another place")
 
 
 def check_plan(place: str, stored: bytes, plan: Plan) -> None:

@@ -19,7 +19,7 @@ from sanderling.clock import Clock, boot_seconds
 from sanderling.files import FolderError
 from sanderling.ids import PARTITIONS, partition_of, url_key
 from sanderling.stores import postgres_tables as sql
-from sanderling.stores.ledger import FORMAT, Fenced, Plan, check_plan, encode_plan
+from sanderling.stores.ledger import FORMAT, Fenced, Plan, check_crawl, check_plan, encode_plan
 from sanderling.stores.postgres_link import LOST, PostgresLink, check_name, columns, quoted
 from sanderling.stores.rows import (
     COMMITS,
@@ -51,6 +51,7 @@ from sanderling.stores.rows import (
     requeued_row,
     retried_row,
     waiting_state,
+    with_crc,
 )
 from sanderling.stores.verify import COMPARISONS, COMPARISONS_WITHOUT_VISITS, HOSTS, TEMPORARY, Audit
 from sanderling.stores.work import (
@@ -165,17 +166,12 @@ class PostgresLedger:
             await self._create(db)
         elif owner != "ours":
             raise FolderError(f"{self._link.place} is something else's", "choose another name")
-        found_format = await db.fetchval("SELECT format FROM crawl")
-        if found_format != FORMAT:
-            raise FolderError(
-                f"{self._link.place} is a ledger of format {found_format}, and this release reads format {FORMAT}",
-                "use the release that wrote it, or choose another name",
-            )
-        (row,) = await db.fetch(
-            """SELECT plan, run, finished, salt, state, control, run = 1 AND NOT EXISTS (SELECT 1 FROM seen)
-            AND NOT EXISTS (SELECT 1 FROM forgotten) FROM crawl"""
+        row = await db.fetchrow("SELECT * FROM crawl")
+        check_crawl(self._link.place, tuple(row or ()))
+        _, plan, self.run, self.finished, self._salt, self.state, self.control, _ = row
+        self.is_new = self.run == 1 and await db.fetchval(
+            "SELECT NOT EXISTS (SELECT 1 FROM seen) AND NOT EXISTS (SELECT 1 FROM forgotten)"
         )
-        plan, self.run, self.finished, self._salt, self.state, self.control, self.is_new = row
         if not self._read_only:
             check_plan(self._link.place, plan, self._plan)
         self._remembers = self.run > 1 or VISIT in self._kinds
@@ -192,7 +188,7 @@ class PostgresLedger:
                     await db.execute(table)
                 await db.execute(f"COMMENT ON SCHEMA {schema} IS '{sql.MARK}'")
                 row = (FORMAT, encode_plan(self._plan), 1, False, secrets.token_bytes(16), b"", b"")
-                await db.execute("INSERT INTO crawl VALUES ($1, $2, $3, $4, $5, $6, $7)", *row)
+                await db.execute("INSERT INTO crawl VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", *with_crc(*row))
 
     # A process, and its lease.
 
@@ -328,7 +324,7 @@ class PostgresLedger:
                 now = self._clock.wall()
                 await db.execute("UPDATE host SET stored = 0, parked = CASE WHEN parked > $1 THEN parked END", now)
                 await db.execute("UPDATE host SET due = parked")
-                await db.execute("UPDATE crawl SET run = run + 1, finished = false")
+                await self._change(db, "run = run + 1, finished = false")
                 run += 1
             # Another process may have begun it before us, and ended ours.
             await db.execute("DELETE FROM process WHERE id = $1", self.process)
@@ -344,11 +340,16 @@ class PostgresLedger:
         async def work(db: Connection) -> bool:
             finished = bool(await db.fetchval(sql.NOTHING_WAITS, VISIT, SET_ASIDE))
             if finished:
-                await db.execute("UPDATE crawl SET finished = true")
+                await self._change(db, "finished = true")
             return finished
 
         self.finished = await self._alone(self._write(work, alone=True))
         return self.finished
+
+    async def _change(self, db: Connection, changes: str, *values: object) -> None:
+        """Change the row of `crawl`, and its checksum with it."""
+        for row in await db.fetch(f"UPDATE crawl SET {changes} RETURNING *", *values):
+            await db.execute("UPDATE crawl SET crc = $1", with_crc(*tuple(row)[:-1])[-1])
 
     async def save(self, *, control: bytes | None = None, state: bytes | None = None) -> None:
         """Store what the crawl notes about itself."""
@@ -550,7 +551,7 @@ class PostgresLedger:
                 raise FolderError(f"{self._link.place} lacks URLs that were taken from it", "run sanderling verify")
         if changes.again or rows:
             await self._put(db, sorted(changes.again + rows))
-            await db.execute("UPDATE crawl SET finished = false WHERE finished")
+            await self._change(db, "finished = false WHERE finished")
         if changes.ended:
             await db.execute(sql.END, *columns(changes.ended, 14))
         await self._store_hosts(db, batch, changes, new)
@@ -567,8 +568,8 @@ class PostgresLedger:
         tally.update({KNOWN: len(rows), WAITING: len(rows)})
         await self._count(db, tally)
         if batch.state is not None or batch.control is not None:
-            query = "UPDATE crawl SET state = coalesce($1, state), control = coalesce($2, control)"
-            await db.execute(query, batch.state, batch.control)
+            noted = "state = coalesce($1, state), control = coalesce($2, control)"
+            await self._change(db, noted, batch.state, batch.control)
 
     async def _put(self, db: Connection, rows: Sequence[Row]) -> None:
         await db.copy_records_to_table("frontier", records=rows, columns=FRONTIER.split(", "))
@@ -703,7 +704,7 @@ class PostgresLedger:
         others = await db.fetch(sql.OWNERS, numbers)
         await self._wake(db, [(row[1], row[0]) for row in others if row[2] not in (self.process, None)])
         if total:
-            await db.execute("UPDATE crawl SET finished = false")
+            await self._change(db, "finished = false")
         return total
 
     async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
@@ -784,6 +785,8 @@ class PostgresLedger:
                     found.append(Fault(what, number, key.hex()))
             async for part in _parts(db, f"SELECT {ENDED} FROM ended"):
                 audit.ended(part)
+            async for part in _parts(db, "SELECT hash FROM forgotten"):
+                audit.forgotten(part)
             async for part in _parts(db, f"SELECT {MEMORY} FROM memory"):
                 audit.checksums("memory", part)
             async for part in _parts(db, "SELECT * FROM document"):

@@ -148,8 +148,13 @@ def host_work(name: str, wait: float, *, parked: bool, stored: int, documents: M
 
 
 def forgotten_hash(key: bytes, salt: bytes) -> bytes:
-    """What is kept of a forgotten URL: enough to know it again, too little to say which it was."""
-    return blake2b(key, key=salt, digest_size=16).digest()
+    """What is kept of a forgotten URL: enough to know it again, too little to say which it was; and a checksum."""
+    return checked(blake2b(key, key=salt, digest_size=12).digest())
+
+
+def checked(hash_: bytes) -> bytes:
+    """A hash of 12 bytes, and the four of its checksum."""
+    return hash_ + zlib.crc32(hash_).to_bytes(4)
 
 
 def forgotten_hashes(keys: Iterable[bytes], salt: bytes) -> dict[bytes, list[bytes]]:

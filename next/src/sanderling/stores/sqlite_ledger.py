@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sanderling.clock import Clock
 from sanderling.files import FolderError
 from sanderling.ids import partition_of, url_key
-from sanderling.stores.ledger import FORMAT, Plan, check_plan, encode_plan
+from sanderling.stores.ledger import FORMAT, Plan, check_crawl, check_plan, encode_plan
 from sanderling.stores.rows import (
     DOCUMENTS,
     ENDED,
@@ -47,6 +47,7 @@ from sanderling.stores.rows import (
     requeued_row,
     retried_row,
     waiting_state,
+    with_crc,
 )
 from sanderling.stores.sqlite_file import SqliteFile
 from sanderling.stores.verify import COMPARISONS, COMPARISONS_WITHOUT_VISITS, HOSTS, TEMPORARY, Audit
@@ -76,7 +77,7 @@ from sanderling.stores.work import (
 _APPLICATION = 0x53616C33  # "Sal3"
 _TABLES = (
     """CREATE TABLE crawl (format INT, plan BLOB, run INT, finished INT, last_id INT, salt BLOB, state BLOB,
-        control BLOB)""",
+        control BLOB, crc INT)""",
     "CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID",
     # The whole order of each host's queue is in the primary key: an index beside it would cost as much again.
     """CREATE TABLE frontier (host INT, kind INT, turn INT, id INT, url TEXT, key BLOB, depth INT, priority INT,
@@ -107,6 +108,8 @@ _MEET_HOST = """INSERT INTO host (host, partition, name, due) VALUES (?, ?, ?, ?
     ON CONFLICT DO UPDATE SET due = excluded.due WHERE parked IS NULL AND (due IS NULL OR due > excluded.due)"""
 _HOSTS = """SELECT due, host, name, parked, stored FROM host
     WHERE due < 9e999 AND (due, host) > (?, ?) AND (parked IS NULL OR due <= ?) ORDER BY due, host LIMIT ?"""
+_ANYTHING_WAITS = """SELECT EXISTS (SELECT 1 FROM frontier WHERE kind <> ? AND turn < ?
+    AND host NOT IN (SELECT host FROM host WHERE parked IS NOT NULL))"""
 _GOOD = DOCUMENTS.index("good")
 _CHUNK = 256  # keys that are looked up with one statement
 
@@ -156,17 +159,11 @@ class SqliteLedger:
                 db.execute(f"PRAGMA application_id = {_APPLICATION}")
                 for table in _TABLES:
                     db.execute(table)
-                row = (FORMAT, encode_plan(self._plan), 1, 0, 0, secrets.token_bytes(16), b"", b"")
-                db.execute("INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-        ((found,),) = self._db.execute("SELECT format FROM crawl")
-        if found != FORMAT:
-            raise FolderError(
-                f"{self._path} is a ledger of format {found}, and this release reads format {FORMAT}",
-                "use the release that wrote it, or start in an empty folder",
-            )
-        columns = "plan, run, finished, last_id, salt, state, control"
-        row = self._db.execute(f"SELECT {columns} FROM crawl").fetchone()
-        plan, self.run, finished, self._last_id, self._salt, self.state, self.control = row
+                row = with_crc(FORMAT, encode_plan(self._plan), 1, 0, 0, secrets.token_bytes(16), b"", b"")
+                db.execute("INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row = self._db.execute("SELECT * FROM crawl").fetchone()
+        check_crawl(str(self._path), row)
+        _, plan, self.run, finished, self._last_id, self._salt, self.state, self.control, _ = row
         if not self._read_only:
             check_plan(str(self._path), plan, self._plan)
         self.finished = bool(finished)
@@ -189,7 +186,7 @@ class SqliteLedger:
             now = self._clock.wall()
             db.execute("UPDATE host SET stored = 0, parked = iif(parked > ?, parked, NULL)", (now,))
             db.execute("UPDATE host SET due = parked")
-            db.execute("UPDATE crawl SET run = run + 1, finished = 0")
+            self._change(db, "run = run + 1, finished = 0")
         self._held.clear()
 
     async def finish(self) -> bool:
@@ -200,12 +197,16 @@ class SqliteLedger:
     def _finish(self) -> bool:
         with self._file.transaction() as db:
             self._refresh_released(db)
-            changed = db.execute(
-                """UPDATE crawl SET finished = 1 WHERE NOT EXISTS (SELECT 1 FROM frontier WHERE kind <> ? AND turn < ?
-                AND host NOT IN (SELECT host FROM host WHERE parked IS NOT NULL))""",
-                (VISIT, SET_ASIDE),
-            )
-            return changed.rowcount == 1
+            finished = not db.execute(_ANYTHING_WAITS, (VISIT, SET_ASIDE)).fetchone()[0]
+            if finished:
+                self._change(db, "finished = 1")
+            return finished
+
+    def _change(self, db: sqlite3.Connection, changes: str, *values: object) -> None:
+        """Change the row of `crawl`, and its checksum with it."""
+        db.execute(f"UPDATE crawl SET {changes}", values)
+        row = db.execute("SELECT * FROM crawl").fetchone()
+        db.execute("UPDATE crawl SET crc = ?", with_crc(*row[:-1])[-1:])
 
     async def save(self, *, control: bytes | None = None, state: bytes | None = None) -> None:
         """Store what the crawl notes about itself."""
@@ -350,9 +351,10 @@ class SqliteLedger:
             db.executemany(_FILE, [(each.process, each.file, each.length, each.rows, each.crc) for each in batch.files])
             self._count(db, changes.tally)
             if rows or batch.state is not None or batch.control is not None or self.finished:
-                sql = """UPDATE crawl SET last_id = ?, state = coalesce(?, state), control = coalesce(?, control),
+                sql = """last_id = ?, state = coalesce(?, state), control = coalesce(?, control),
                     finished = finished AND NOT ?"""
-                db.execute(sql, (self._last_id + len(rows), batch.state, batch.control, bool(changes.again or rows)))
+                more = bool(changes.again or rows)
+                self._change(db, sql, self._last_id + len(rows), batch.state, batch.control, more)
             if self._released:
                 self._refresh_released(db)
         self._last_id += len(rows)
@@ -498,7 +500,7 @@ class SqliteLedger:
                 hosts.update(number for (number,) in db.execute("SELECT host FROM host WHERE parked IS NOT NULL"))
             db.executemany("UPDATE host SET due = 0, parked = NULL WHERE host = ?", [(each,) for each in hosts])
             if total:
-                db.execute("UPDATE crawl SET finished = 0, last_id = last_id + ?", (total,))
+                self._change(db, "finished = 0, last_id = last_id + ?", total)
         self._last_id += total
         self.finished = self.finished and not total
         return total
@@ -598,6 +600,7 @@ class SqliteLedger:
             for table in TEMPORARY:
                 db.execute(f"DROP TABLE temp.{table}")
         audit.ended(db.execute(f"SELECT {ENDED} FROM ended"))
+        audit.forgotten(db.execute("SELECT hash FROM forgotten"))
         audit.checksums("memory", db.execute(f"SELECT {MEMORY} FROM memory"))
         audit.checksums("document", db.execute("SELECT * FROM document"))
         audit.hosts(db.execute(HOSTS))

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from sanderling.ids import partition_of, url_key
-from sanderling.stores.rows import FORGOTTEN, KNOWN, VISITS, WAITING, Row, is_whole
+from sanderling.stores.rows import FORGOTTEN, KNOWN, VISITS, WAITING, Row, checked, is_whole
 from sanderling.stores.work import SET_ASIDE, VISIT, Fault, due_of, host_number
 
 TEMPORARY = ("row_keys", "waiting_keys", "visit_keys")
@@ -80,11 +80,19 @@ class Audit:
     def hosts(self, rows: Iterable[Row]) -> None:
         """Look for hosts that are another, and for those that are due after their first URL."""
         for number, partition, name, due, parked, turn in rows:
-            if (number, partition) != (host_number(name), partition_of(name)):
+            # A parked host is due when it may be asked again.
+            if (number, partition) != (host_number(name), partition_of(name)) or parked not in (None, due):
                 self._damaged["host"] += 1
                 self._example.setdefault("host", name)
             elif parked is None and turn is not None and (due is None or due > due_of(turn) + 0.001):
                 self._late.append(name)
+
+    def forgotten(self, rows: Iterable[Row]) -> None:
+        """Look at what is kept of forgotten URLs."""
+        for (hash_,) in rows:
+            if hash_ != checked(hash_[:12]):
+                self._damaged["forgotten"] += 1
+                self._example.setdefault("forgotten", hash_.hex())
 
     def checksums(self, table: str, rows: Iterable[Row]) -> None:
         """Look for flipped bits."""
