@@ -61,7 +61,7 @@ def test_it_says_that_the_limit_is_ours() -> None:
     limiter = Limiter(clock=FakeClock(), max_rps=4.0, initial_rps=4.0)
     limiter.try_acquire(HOST)
 
-    assert limiter.snapshot().hosts[0].why == "max_rps is 4"
+    assert limiter.snapshot().hosts[0].why == "limited by --rps 4 (max_rps)"
 
 
 def test_a_limit_that_was_learned_is_not_exceeded_in_a_later_life() -> None:

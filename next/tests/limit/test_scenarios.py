@@ -149,7 +149,7 @@ def test_what_can_be_seen(row: Row) -> None:
 
 WHY = [
     ("aimd", "", {}, "it began at 2"),
-    ("aimd", "", {"initial_rps": 8.0}, "max_rps is 8"),
+    ("aimd", "", {"initial_rps": 8.0}, "limited by --rps 8 (max_rps)"),
     ("aimd", "take 429", {}, "a refusal lowered"),
     ("aimd", "take 429+1 wait9", {}, "a Retry-After lowered"),
     ("aimd", "take 500", {}, "a failure lowered"),

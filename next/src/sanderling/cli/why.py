@@ -31,8 +31,9 @@ def why(options: WhyOptions, context: Context) -> Exit:
         if not hosts:
             raise FolderError(f"no host is shown in {options.folder}", "name one, or a URL, as in: why FOLDER HOST")
         return Exit.DONE
-    if options.item in hosts:
-        context.print(_sentence(hosts[options.item]))
+    if named := [host for name, host in hosts.items() if options.item in (name, name.rpartition(":")[0])]:
+        for host in named:
+            context.print(_sentence(host))
         return Exit.DONE
     if "/" not in options.item and lock_holder(options.folder) is not None and (name := _host(options.item)):
         # Hosts that are not shown are known to the run alone.

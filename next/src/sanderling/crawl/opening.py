@@ -36,6 +36,7 @@ from sanderling.engine.host_locks import HostLocks
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import BlameRules, EngineRules, RetryRule
 from sanderling.fetch.client import Client
+from sanderling.fetch.guard import is_own
 from sanderling.fetch.options import limiter_for
 from sanderling.files import FolderError, FolderLock, make_folder, read_small, write_file
 from sanderling.ids import UrlError, host_of
@@ -171,6 +172,8 @@ def _pages(options: PagesOptions, before: CrawlNotes | None, leave_out: LeaveOut
         scope = CrawlScope(rules)
     except ValueError as error:
         raise OptionError(f"--only or --skip: {error}") from None
+    if not options.private and all(map(is_own, starts)):
+        raise OptionError(f"URL: {starts[0]} is on your own machine or network; --private requests such addresses too")
     notes = CrawlNotes(_noted(options), options.plan(), starts, excluded)
     return CrawlPlan(
         "pages", options, notes, before, scope, leave_out,
@@ -186,6 +189,8 @@ def _job(
     job.check()
     arguments = job.arguments_with(options.set)
     hosts = _hosts_of(job)
+    if not options.private and options.from_ is None and all(is_own(f"https://{host}/") for host in hosts):
+        raise OptionError(f"{hosts[0]} is on your own machine or network; --private requests such addresses too")
     try:
         rules = ScopeRules.of(hosts, [each.text for each in job.only], [each.text for each in job.skip])
     except ValueError as error:

@@ -9,6 +9,7 @@ import msgspec
 from sanderling.crawl.sink import HostState
 from sanderling.crawl.source import CUT
 from sanderling.fetch.facts import limiter_facts
+from sanderling.observe.render import show_seconds
 from sanderling.observe.report import Fact, Hint, HostReport, Report, count, gauge, text
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ def _hosts(parts: "Parts", standing: "CrawlStanding") -> tuple[HostReport, ...]:
     for host in list(dict.fromkeys([*waiting, *snapshot]))[:SHOWN]:
         known = snapshot.get(host)
         state, why = "ok", known.why if known is not None else ""
+        rate, most = standing.rates.get(host, 0.0), parts.engine.rules.per_host
+        if known is not None and rate < 0.8 * known.fill_rate and rate * (known.p95_latency or 0) > 0.7 * most:
+            why = f"{most} requests in flight, and responses take {show_seconds(known.p95_latency or 0)}"
         if host in engine.parked:
             outcome = engine.parked[host]
             state, why = "set aside", (outcome.detail or outcome.code) if outcome is not None else "no answer"
@@ -92,7 +96,7 @@ def _hosts(parts: "Parts", standing: "CrawlStanding") -> tuple[HostReport, ...]:
         found.append(
             HostReport(
                 host=host,
-                rate=standing.rates.get(host, 0.0),
+                rate=rate,
                 allowed=known.fill_rate if known is not None and known.fill_rate < inf else None,
                 refused=known.refused if known is not None else 0,
                 in_flight=known.in_flight if known is not None else 0,

@@ -72,7 +72,7 @@ class Aimd:
 
     def why(self, now: float, wall: float) -> str:
         if self.rate >= self._options.max_rps:
-            return f"max_rps is {self._options.max_rps:g}"
+            return f"limited by --rps {self._options.max_rps:g} (max_rps)"
         began = f"{self._reason} lowered its rate" if self._reason else f"it began at {self._options.initial_rps:g}"
         return f"{began}, and each fast response adds {self._options.aimd_increase:g}"
 

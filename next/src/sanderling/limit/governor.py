@@ -209,7 +209,7 @@ class Governor:
         if self.rate < self._learned:
             return "its rate headers say how much is left"
         if self._learned >= self._options.max_rps:
-            return f"max_rps is {self._options.max_rps:g}"
+            return f"limited by --rps {self._options.max_rps:g} (max_rps)"
         if not self._consent.granted or self._consent.usual > SOME:
             return f"{self._consent.usual:.0%} of its responses are failures, and those are no consent to more"
         if self.ceiling is None:

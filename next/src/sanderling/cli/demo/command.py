@@ -105,7 +105,6 @@ class _Demo:
             )
             context.warn(f"In the browser: {url}/")
             urls = [await stack.enter_async_context(_serving(upstream, 0)) for _, upstream in self._shown]
-            drawing = asyncio.create_task(self._draw())
             async with asyncio.TaskGroup() as group:
                 drawing = group.create_task(self._draw())
                 works = [
