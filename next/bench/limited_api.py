@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bars import Bar, report
 
@@ -38,9 +39,9 @@ MEASURED = ("governor", "aimd", "scrapy-sanderling")  # with bars
 
 def play(words: list[str], *, told: bool) -> Tally:
     """What a client got done, by the API's own count."""
-    with running(told=told) as api:
+    with running(told=told) as api, TemporaryDirectory() as folder:
         words = [api.base if word == "BASE" else word for word in words]
-        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
+        with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
             try:
                 _wait(client, api)
             finally:

@@ -1,6 +1,7 @@
 """All words that people see, in one file, so that they can be read as a whole: tests/words.txt.
 
-`make words` writes it anew; read the difference before you commit it.
+And what programs see of a run, as a schema: docs/report.schema.json. `make words` writes both anew; read the difference
+before you commit it.
 """
 
 import io
@@ -11,14 +12,18 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from sanderling.cli.commands import all_commands
 from sanderling.cli.context import Context
 from sanderling.cli.help import command_help, program_help
 from sanderling.cli.main import run_words
+from sanderling.observe.report import Report
 from sanderling.options import Options
 from sanderling.systems import SYSTEMS, load_name
 
 WORDS = Path(__file__).with_name("words.txt")
+SCHEMA = Path(__file__).parents[1] / "docs" / "report.schema.json"
 WIDTH = 100
 
 # What people type wrong, and what stands in sanderling.toml and in variables then.
@@ -97,6 +102,15 @@ UNWANTED = (
 )
 
 
+def report_schema() -> bytes:
+    """The schema of what `--json` prints, for each system alike."""
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Report))) + b"\n"
+
+
+def test_the_schema_of_reports_is_documented() -> None:
+    assert SCHEMA.read_bytes() == report_schema()
+
+
 def test_no_unwanted_word_is_used() -> None:
     found = {
         match[0]: line.strip()
@@ -135,4 +149,5 @@ def test_examples_are_commands() -> None:
 
 if __name__ == "__main__":
     WORDS.write_text(all_words())
+    SCHEMA.write_bytes(report_schema())
     sys.stdout.write(f"wrote {WORDS}\n")

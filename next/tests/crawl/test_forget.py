@@ -54,7 +54,7 @@ async def test_nothing_is_left_and_nothing_else_is_gone(tmp_path: Path, how: str
         marks = b"/people/ann", b"walrus"
         assert len(left(out, *marks)) > 4
         said = await system.forget(out, (f"{site.base}/people/ann", f"{site.base}/list"))
-        assert said == "2 addresses are forgotten"
+        assert said == "addresses forgotten: 2"
         assert not left(out, *marks)
         assert [row["url"].removeprefix(site.base) for row in lines(out / "pages.jsonl")] == ["/", "/b", "/c"]
         assert not (await system.verify(out)).faults
@@ -148,7 +148,7 @@ async def test_a_crawl_that_runs_forgets_too(tmp_path: Path) -> None:
         tasks: list[asyncio.Task[None]] = []
         await crawl(pages_options(tmp_path, site.base + "/0", keep="warc", depth=100), runs.append)
 
-    assert said == ["1 addresses are forgotten"]
+    assert said == ["addresses forgotten: 1"]
     assert site.requests == [f"/{n}" for n in range(9)]
     assert [row["title"] for row in lines(tmp_path / "pages.jsonl")] == [f"Page {n}" for n in range(9) if n != 2]
     assert left(tmp_path, b"walrus 3.")

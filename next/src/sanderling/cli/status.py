@@ -51,5 +51,7 @@ def _current(folder: Path, context: Context) -> Report:
     system = system_of(folder, context.systems)
     report = current_report(folder)
     if report is None:
-        raise FolderError(f"{folder} has no report yet", f"wait until its run of {system.name} has begun, or start it")
+        raise FolderError(
+            f"{folder} has no report yet", f"its next run of {system.name} writes one; until then: verify, tasks"
+        )
     return report

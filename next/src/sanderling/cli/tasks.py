@@ -64,9 +64,12 @@ def _count(system: ModuleType, options: TasksOptions, context: Context) -> Exit:
         if options.json:
             context.print(msgspec.json.encode({"state": state, "code": code, "count": count}).decode())
         else:
-            context.print(f"{count:>12,} {state}{f' {code}' if code else ''}")
+            context.print(f"{count:>12,} {state}{f' {code}' if code and code.lower() != state else ''}")
     if not counts and not options.json:
         context.print("nothing waits, nothing failed")
+    elif counts and not options.json:
+        largest = max(counts, key=lambda pair: counts[pair])[0]
+        context.warn(f"list them: {context.command_line(('tasks', str(options.folder), largest))}")
     return Exit.DONE
 
 

@@ -128,7 +128,7 @@ class CrawlRun:
             count, busy = await forget(parts.folder, parts.rows, parts.notes, parts.ledger, wanted)
             parts.sink.reopen(await parts.ledger.row_files(), wanted.names_kind, wanted.hosts)
         more = f"; {busy:,} that wait for their turn are as soon as it has come" if busy else ""
-        return f"{count:,} addresses are forgotten{more}"
+        return f"addresses forgotten: {count:,}{more}"
 
     async def _see_room(self) -> None:
         was_full = self.parts.room.is_full

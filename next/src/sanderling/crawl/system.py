@@ -123,7 +123,7 @@ async def forget(folder: Path, words: tuple[str, ...]) -> str:
         async with ledger_of(folder, read_notes(path), SystemClock()) as ledger:
             count, busy = await forget_in(folder, ROWS[_system_of(folder)], path, ledger, wanted)
     more = f"; {busy:,} that another process requests are forgotten by the next run" if busy else ""
-    return f"{count:,} addresses are forgotten{more}"
+    return f"addresses forgotten: {count:,}{more}"
 
 
 __all__ = ["TASK_STATES", "count_tasks", "forget", "open_run", "records", "retry", "show", "tasks", "verify"]

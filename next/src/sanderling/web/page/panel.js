@@ -168,7 +168,9 @@ export class Panel {
 
   #draw(report) {
     const facts = (report.facts ?? []).filter(({ more, value }) => !more && value !== null && value !== "");
-    const single = facts.filter(({ value }) => typeof value !== "object");
+    const single = facts.filter(
+      ({ name, value }, place) => typeof value !== "object" && (value !== 0 || place === 0 || this.#tiles.has(name)),
+    );
     if (!single.some(({ name }) => name === this.#chosen))
       this.#chosen = single.find(({ kind }) => kind === "count")?.name ?? single.find(({ kind }) => kind !== "text")?.name ?? null;
     fill(

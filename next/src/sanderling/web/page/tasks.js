@@ -46,7 +46,7 @@ export class Tasks {
     return h(
       "button",
       { type: "button", "aria-pressed": String(pressed), click: () => this.#choose(state, code) },
-      `${state} ${code} `,
+      `${state} ${code.toLowerCase() === state ? "" : code} `,
       h("b", {}, number(count)),
     );
   }
