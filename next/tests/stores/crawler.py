@@ -30,7 +30,7 @@ async def crawl(url: str, schema: str, folder: Path, lease: float) -> None:
     random, clock = Random(), SystemClock()
     async with PostgresLedger(url, schema, {}, clock, ("new", "again"), read_only=False, lease=lease) as ledger:
         writer = RowWriter(folder, "pages", await ledger.row_files(), ledger.process)
-        await ledger.commit(Batch(found=[found(random) for _ in range(3)] if ledger.is_new else []))
+        await ledger.commit(Batch(found=[found(random) for _ in range(3)] if not (await ledger.counts()).known else []))
         while True:
             hosts = await ledger.hosts(3)
             if not hosts and await ledger.finish():

@@ -168,7 +168,7 @@ CHANGES = (
     "host SET name = 'h' || name", "host SET partition = partition + 1", "host SET due = 1e15", "host SET due = NULL",
     "host SET due = 7e9 WHERE parked", "host SET parked = 7e9 WHERE parked", "host SET parked = NULL WHERE parked",
     "crawl SET plan = '{\"a\":1}'", "crawl SET run = 2", "crawl SET finished = 1", "crawl SET last_id = last_id + 1",
-    "crawl SET salt = zeroblob(16)", "crawl SET state = 'x'", "crawl SET control = 'x'",
+    "crawl SET salt = zeroblob(16)", "crawl SET state = 'x'",
     "forgotten SET hash = zeroblob(16)",
 )  # fmt: skip
 

@@ -60,7 +60,7 @@ def make_report(parts: "Parts", standing: "CrawlStanding", *, running: bool) -> 
             more=True,
         ),
         *limiter_facts(parts.limiter.snapshot(0)),
-        text("unreachable", engine.away, "Why the ledger cannot be reached.", more=True),
+        text("unreachable", parts.ledger.away, "Why the ledger cannot be reached.", more=True),
     ]
     done = counts.known - counts.waiting
     hosts = _hosts(parts, standing)

@@ -25,7 +25,6 @@ from sanderling.stores.work import (
     Forgotten,
     HostCount,
     HostWork,
-    QueuedUrl,
     RowFile,
     Taken,
     UrlState,
@@ -57,10 +56,12 @@ class Ledger(Protocol):
 
     run: int  # its number, from 1 up
     finished: bool  # the run has ended, and nothing was left but what is set aside
-    is_new: bool  # nothing was ever committed
     process: int  # ours; 0 where there is but one
-    state: bytes
-    control: bytes
+    state: bytes  # what the crawl notes about itself
+
+    @property
+    def away(self) -> str:
+        """Why the database cannot be reached now, which is waited for; empty: it can."""
 
     async def __aenter__(self) -> Self:
         """Open or create it. Raises FolderError before anything is changed."""
@@ -91,9 +92,6 @@ class Ledger(Protocol):
     async def commit(self, batch: Batch) -> list[str]:
         """Store a batch; the hosts of ours that have new work, which are held from now."""
 
-    async def put_back(self, items: Iterable[QueuedUrl]) -> None:
-        """These were taken, and will not be requested now."""
-
     async def woken(self) -> list[str]:
         """Wait until another process found URLs of hosts that we hold; with one process, for ever."""
 
@@ -102,9 +100,6 @@ class Ledger(Protocol):
 
     async def documents(self, host: str) -> tuple[bytes, bytes]:
         """What is stored of a host's robots.txt and cookies."""
-
-    async def save(self, *, control: bytes | None = None, state: bytes | None = None) -> None:
-        """Store what the crawl notes about itself."""
 
     async def counts(self) -> Counts:
         """How many URLs there are; costs the same however many."""

@@ -92,9 +92,8 @@ class PostgresLedger:
         check_name(name)
         self.run = 1
         self.finished = False
-        self.is_new = True
         self.process = 0
-        self.state = self.control = b""
+        self.state = b""
         self._name = name
         self._plan = plan
         self._clock = clock
@@ -149,6 +148,11 @@ class PostgresLedger:
                 await self._turn.acquire()  # what was begun comes to its end
         await self._link.close("DELETE FROM process WHERE id = $1", self.process)
 
+    @property
+    def away(self) -> str:
+        """Why the database cannot be reached now; empty: it can."""
+        return self._link.away
+
     async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing at a time, to its end even if the caller is cancelled: half of a commit is none."""
 
@@ -168,10 +172,7 @@ class PostgresLedger:
             raise FolderError(f"{self._link.place} is something else's", "choose another name")
         row = await db.fetchrow("SELECT * FROM crawl")
         check_crawl(self._link.place, tuple(row or ()))
-        _, plan, self.run, self.finished, self._salt, self.state, self.control, _ = row
-        self.is_new = self.run == 1 and await db.fetchval(
-            "SELECT NOT EXISTS (SELECT 1 FROM seen) AND NOT EXISTS (SELECT 1 FROM forgotten)"
-        )
+        _, plan, self.run, self.finished, self._salt, self.state, _ = row
         if not self._read_only:
             check_plan(self._link.place, plan, self._plan)
         self._remembers = self.run > 1 or VISIT in self._kinds
@@ -187,8 +188,8 @@ class PostgresLedger:
                 for table in sql.TABLES:
                     await db.execute(table)
                 await db.execute(f"COMMENT ON SCHEMA {schema} IS '{sql.MARK}'")
-                row = (FORMAT, encode_plan(self._plan), 1, False, secrets.token_bytes(16), b"", b"")
-                await db.execute("INSERT INTO crawl VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", *with_crc(*row))
+                row = (FORMAT, encode_plan(self._plan), 1, False, secrets.token_bytes(16), b"")
+                await db.execute("INSERT INTO crawl VALUES ($1, $2, $3, $4, $5, $6, $7)", *with_crc(*row))
 
     # A process, and its lease.
 
@@ -351,10 +352,6 @@ class PostgresLedger:
         for row in await db.fetch(f"UPDATE crawl SET {changes} RETURNING *", *values):
             await db.execute("UPDATE crawl SET crc = $1", with_crc(*tuple(row)[:-1])[-1])
 
-    async def save(self, *, control: bytes | None = None, state: bytes | None = None) -> None:
-        """Store what the crawl notes about itself."""
-        await self.commit(Batch(control=control, state=state))
-
     async def row_files(self) -> list[RowFile]:
         """How far the rows of each process count."""
         rows = await self._alone(self._ask("SELECT * FROM row_files ORDER BY process, file"))
@@ -467,15 +464,6 @@ class PostgresLedger:
         if self._held.pop(host, None) is not None:
             self._released.add(host)
 
-    async def put_back(self, items: Iterable[QueuedUrl]) -> None:
-        """These were taken, and will not be requested now."""
-        self._put_back(items)
-
-    def _put_back(self, items: Iterable[QueuedUrl]) -> None:
-        for item in items:
-            if item.host in self._held:
-                self._held[item.host].discard(item.id)
-
     # What came of it.
 
     async def commit(self, batch: Batch) -> list[str]:
@@ -497,11 +485,11 @@ class PostgresLedger:
             await self._wake(db, [(row[1], row[0]) for row in owners if row[2] not in (self.process, None)])
 
         await self._write(work)
-        self.is_new = self.is_new and not rows
         self.finished = self.finished and not (changes.again or rows)
         self.state = self.state if batch.state is None else batch.state
-        self.control = self.control if batch.control is None else batch.control
-        self._put_back(batch.items())
+        for item in batch.items():
+            if item.host in self._held:
+                self._held[item.host].discard(item.id)
         free = {partition for _, partition, owner in owners if owner is None}
         if free:
             free -= await self._claim(free)
@@ -567,9 +555,8 @@ class PostgresLedger:
         tally = changes.tally.copy()  # a transaction may be done twice
         tally.update({KNOWN: len(rows), WAITING: len(rows)})
         await self._count(db, tally)
-        if batch.state is not None or batch.control is not None:
-            noted = "state = coalesce($1, state), control = coalesce($2, control)"
-            await self._change(db, noted, batch.state, batch.control)
+        if batch.state is not None:
+            await self._change(db, "state = $1", batch.state)
 
     async def _put(self, db: Connection, rows: Sequence[Row]) -> None:
         await db.copy_records_to_table("frontier", records=rows, columns=FRONTIER.split(", "))

@@ -44,6 +44,7 @@ class PostgresLink:
         self.place = f'"{name}" in PostgreSQL at {_address(url)}'
         self.label = ""  # of its session, for operators, and for others to end it when we are dead
         self.losses = 0  # how often the connection was lost
+        self.away = ""  # why the server cannot be reached now; empty: it can
         self._url = url
         self._clock = clock
         self._milliseconds = str(round(lease * 1000))
@@ -154,7 +155,7 @@ class PostgresLink:
         pause, undone = 0.1, 0
         while True:
             try:
-                return await work(await self.ready())
+                answer = await work(await self.ready())
             except _UNDONE as error:
                 undone += 1
                 if undone == _UNDONE_TIMES:
@@ -167,11 +168,15 @@ class PostgresLink:
                 since = self._clock.now() if since is None else since
                 if self._closing or self._clock.now() - since >= _AWAY_SECONDS:
                     raise self.explained(error) from error
+                self.away = str(self.explained(error))
                 self.drop()
                 await self._clock.sleep(pause)
                 pause = min(5.0, 2 * pause)
             except (asyncpg.PostgresError, ValueError) as error:
                 raise self.explained(error) from error
+            else:
+                self.away = ""
+                return answer
 
     def drop(self) -> None:
         """Let whatever waits for an answer wait no longer: the connection is taken for dead."""

@@ -9,7 +9,7 @@ _BUSY = """autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 
     autovacuum_vacuum_cost_delay = 0, autovacuum_enabled = on"""
 TABLES = (
     """CREATE TABLE crawl (format int, plan bytea, run int, finished bool, salt bytea, state bytea,
-        control bytea, crc bigint)""",
+        crc bigint)""",
     # 16 bytes without a length; what they are called does not matter.
     "CREATE TABLE seen (key uuid PRIMARY KEY)",
     f"""CREATE TABLE frontier (host bigint, kind smallint, turn bigint, id bigint, url text, key uuid, depth int,

@@ -77,7 +77,7 @@ from sanderling.stores.work import (
 _APPLICATION = 0x53616C33  # "Sal3"
 _TABLES = (
     """CREATE TABLE crawl (format INT, plan BLOB, run INT, finished INT, last_id INT, salt BLOB, state BLOB,
-        control BLOB, crc INT)""",
+        crc INT)""",
     "CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID",
     # The whole order of each host's queue is in the primary key: an index beside it would cost as much again.
     """CREATE TABLE frontier (host INT, kind INT, turn INT, id INT, url TEXT, key BLOB, depth INT, priority INT,
@@ -120,9 +120,9 @@ class SqliteLedger:
     def __init__(self, path: Path, plan: Plan, clock: Clock, kinds: Sequence[str], *, read_only: bool) -> None:
         self.run = 1
         self.finished = False
-        self.is_new = True
         self.process = 0
-        self.state = self.control = b""
+        self.state = b""
+        self.away = ""
         self._path = path
         self._plan = plan
         self._clock = clock
@@ -159,15 +159,14 @@ class SqliteLedger:
                 db.execute(f"PRAGMA application_id = {_APPLICATION}")
                 for table in _TABLES:
                     db.execute(table)
-                row = with_crc(FORMAT, encode_plan(self._plan), 1, 0, 0, secrets.token_bytes(16), b"", b"")
-                db.execute("INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+                row = with_crc(FORMAT, encode_plan(self._plan), 1, 0, 0, secrets.token_bytes(16), b"")
+                db.execute("INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         row = self._db.execute("SELECT * FROM crawl").fetchone()
         check_crawl(str(self._path), row)
-        _, plan, self.run, finished, self._last_id, self._salt, self.state, self.control, _ = row
+        _, plan, self.run, finished, self._last_id, self._salt, self.state, _ = row
         if not self._read_only:
             check_plan(str(self._path), plan, self._plan)
         self.finished = bool(finished)
-        self.is_new = not self._last_id
         self._remembers = self.run > 1 or VISIT in self._kinds
         self._forgets = self._db.execute("SELECT count(*) FROM forgotten").fetchone() != (0,)
 
@@ -207,10 +206,6 @@ class SqliteLedger:
         db.execute(f"UPDATE crawl SET {changes}", values)
         row = db.execute("SELECT * FROM crawl").fetchone()
         db.execute("UPDATE crawl SET crc = ?", with_crc(*row[:-1])[-1:])
-
-    async def save(self, *, control: bytes | None = None, state: bytes | None = None) -> None:
-        """Store what the crawl notes about itself."""
-        await self.commit(Batch(control=control, state=state))
 
     async def row_files(self) -> list[RowFile]:
         """How far the rows count."""
@@ -309,16 +304,6 @@ class SqliteLedger:
         """Nobody else can have our hosts."""
         return True
 
-    async def put_back(self, items: Iterable[QueuedUrl]) -> None:
-        """These were taken, and will not be requested now."""
-        listed = list(items)
-        await self._file.call(lambda: self._put_back(listed))
-
-    def _put_back(self, items: Iterable[QueuedUrl]) -> None:
-        for item in items:
-            if item.host in self._held:
-                self._held[item.host].discard(item.id)
-
     async def woken(self) -> list[str]:
         """No other process finds anything."""
         await asyncio.Event().wait()
@@ -350,19 +335,17 @@ class SqliteLedger:
             db.executemany(_REMEMBER, [memory_row(each) for each in batch.memory])
             db.executemany(_FILE, [(each.process, each.file, each.length, each.rows, each.crc) for each in batch.files])
             self._count(db, changes.tally)
-            if rows or batch.state is not None or batch.control is not None or self.finished:
-                sql = """last_id = ?, state = coalesce(?, state), control = coalesce(?, control),
-                    finished = finished AND NOT ?"""
-                more = bool(changes.again or rows)
-                self._change(db, sql, self._last_id + len(rows), batch.state, batch.control, more)
+            if rows or batch.state is not None or self.finished:
+                sql = "last_id = ?, state = coalesce(?, state), finished = finished AND NOT ?"
+                self._change(db, sql, self._last_id + len(rows), batch.state, bool(changes.again or rows))
             if self._released:
                 self._refresh_released(db)
         self._last_id += len(rows)
-        self.is_new = self.is_new and not rows
         self.finished = self.finished and not (changes.again or rows)
         self.state = self.state if batch.state is None else batch.state
-        self.control = self.control if batch.control is None else batch.control
-        self._put_back(batch.items())
+        for item in batch.items():
+            if item.host in self._held:
+                self._held[item.host].discard(item.id)
         return self._hold_new(new.values(), batch)
 
     def _unknown(self, found: Sequence[FoundUrl]) -> dict[bytes, FoundUrl]:

@@ -176,7 +176,6 @@ class Batch:
     files: Sequence[RowFile] = ()
     tally: Mapping[tuple[str, str], int] = field(default_factory=dict)  # counts of the crawl's own
     state: bytes | None = None
-    control: bytes | None = None
 
     def items(self) -> list[QueuedUrl]:
         """All that was taken and is not in hand any more."""
