@@ -16,7 +16,7 @@ from sanderling.clock import LoopClock, run_virtual
 from sanderling.engine.blame import Verdict
 from sanderling.engine.host_locks import HostLocks
 from sanderling.engine.loop import Engine
-from sanderling.engine.ports import Done, Handled, Parked, StoreAwayError
+from sanderling.engine.ports import Done, Handled, Parked
 from sanderling.engine.rules import EngineRules
 from sanderling.limit import Limiter, LimitOptions
 from sanderling.limit.permit import Permit
@@ -143,9 +143,10 @@ class World:
                 return spell.fault
         return item.fault
 
-    def check_store(self) -> None:
+    async def store(self) -> None:
+        """Wait for the store, as a ledger waits for its server."""
         if self.away[0] <= self.clock.now() < self.away[1]:
-            raise StoreAwayError("the store is not there")
+            await self.clock.sleep(self.away[1] - self.clock.now())
 
 
 class Machine:
@@ -166,7 +167,7 @@ class Machine:
     # The source.
 
     async def hosts(self, limit: int) -> Sequence[HostWork]:
-        self.world.check_store()
+        await self.world.store()
         self.calls += 1
         now, found = self.world.clock.now(), []
         for name, items in self.world.by_host.items():
@@ -181,7 +182,7 @@ class Machine:
         return [work for _, _, work in found]
 
     async def take(self, host: str, limit: int) -> Taken:
-        self.world.check_store()
+        await self.world.store()
         self.calls += 1
         if host not in self.held:
             self.world.wrong.append(f"{host} is not held")
@@ -233,7 +234,7 @@ class Machine:
     async def write(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Sequence[str]:
         world = self.world
         await asyncio.sleep(world.write_takes)
-        world.check_store()
+        await world.store()
         now, found = world.clock.now(), set[str]()
         world.writes.append((now, len(batch)))
         for done in batch:

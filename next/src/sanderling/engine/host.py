@@ -1,7 +1,7 @@
 """One host in memory: the items that were read, in which order they are sent, and what its requests ended with."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,28 +10,6 @@ from sanderling.engine.ends import HostEnds
 # An item that has failed gets every so many-th permit while others wait: many bad ones must cost the good ones little,
 # and a rate does not grow while much fails.
 AGAIN_EVERY = 50
-
-
-class Shares:
-    """Start-time fair queueing of a host's classes.
-
-    Each class has a tag that grows by what it was given, over its weight; the lowest is next. A class that was away has
-    saved up nothing, and one with little to send is never kept out by one with much.
-    """
-
-    __slots__ = ("_tags", "_time")
-
-    def __init__(self) -> None:
-        self._tags: dict[str, float] = {}
-        self._time = 0.0
-
-    def next(self, kinds: Iterable[str], weights: Mapping[str, float]) -> str:
-        """The class that gets this permit, of those that want it."""
-        tags, time = self._tags, self._time
-        kind = min(kinds, key=lambda each: max(tags.get(each, 0.0), time))
-        self._time = max(tags.get(kind, 0.0), time)
-        tags[kind] = self._time + 1 / weights.get(kind, 1.0)
-        return kind
 
 
 @dataclass(slots=True, eq=False)
@@ -57,9 +35,7 @@ class Host:
     misses: int = 0  # turns in a row without a permit: it shares a limit with others
     _fresh: dict[str, deque[Any]] = field(default_factory=dict)  # by class, what has not failed
     _again: deque[Any] = field(default_factory=deque)  # what has
-    lacks_a_class: bool = False  # one was sent to its end: more of it may wait on disk while others are in memory
     _since_again: int = 0  # items sent since one of those
-    _shares: Shares | None = None
 
     @property
     def is_proven(self) -> bool:
@@ -82,7 +58,6 @@ class Host:
 
     def add(self, items: Iterable[Any]) -> None:
         """Line up what was read."""
-        self.lacks_a_class = False
         for item in items:
             self.ready += 1
             if item.failures:
@@ -97,13 +72,7 @@ class Host:
         self.ready += 1
         self._again.appendleft(item) if item.failures else self._fresh.setdefault(item.kind, deque()).appendleft(item)
 
-    def drop(self) -> None:
-        """Forget what was read."""
-        self._fresh.clear()
-        self._again.clear()
-        self.ready = 0
-
-    def next(self, weights: Mapping[str, float], *, probe: bool = False) -> Any:  # noqa: ANN401 - the system's item
+    def next(self, *, probe: bool = False) -> Any:  # noqa: ANN401 - the system's item
         """The item to send next; None if there is none. A probe is one that has not failed, if there is one."""
         fresh = self._fresh
         if self._again and (not fresh or (not probe and self._since_again >= AGAIN_EVERY)):
@@ -113,15 +82,10 @@ class Host:
         if not fresh:
             return None
         self._since_again += 1
-        if len(fresh) == 1:
-            kind = next(iter(fresh))
-        else:
-            self._shares = self._shares or Shares()
-            kind = self._shares.next(fresh, weights)
-        line = fresh[kind]
+        kind = next(iter(fresh))
+        line = fresh.pop(kind)
         item = line.pop() if self.from_tail else line.popleft()
-        if not line:
-            del fresh[kind]
-            self.lacks_a_class = True
+        if line:
+            fresh[kind] = line  # behind the others: classes take turns
         self.ready -= 1
         return item

@@ -9,13 +9,12 @@ now has its turn when it may, so it holds up nobody. No step looks at all hosts 
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from math import inf
-from typing import Any, TypeVar
+from typing import Any
 
-from sanderling.clock import Clock, Timer
+from sanderling.clock import Clock
 from sanderling.engine.blame import Judgement, Verdict, judge, judge_by_retry
 from sanderling.engine.ends import Ended, Standing
 from sanderling.engine.host import Host
@@ -29,47 +28,24 @@ from sanderling.engine.ports import (
     SendPermit,
     Sink,
     Source,
-    StoreAwayError,
 )
 from sanderling.engine.rules import EngineRules
-from sanderling.engine.turns import Rest, Resting, Turns
+from sanderling.engine.slots import Flight, Slots
+from sanderling.engine.timetable import MUCH_LATER, Timetable
+from sanderling.engine.turns import Alarm, Rest, Resting, Turns
 from sanderling.engine.writer import Unwritten
 from sanderling.outcome import Outcome
 from sanderling.stores import HostWork
 
-T = TypeVar("T")
-
 LOOK = 5.0  # seconds between looks for hosts that are due again, or that another crawl has let go
 LOOK_PAUSE = 0.5  # between two looks at least, where more hosts are known than fit in memory
 LEASE_LOOK = 0.5  # and for a lease that was renewed
-SOONEST = 0.0005  # seconds
 SOON, LATEST = 0.01, 2.0  # to try again for a permit that another host got, the pause doubling
-MUCH_LATER = 10.0  # a host that is not due before may be forgotten: it is found again by a look
 IDLE = 0.5  # without a turn for so long, what was found is waited for
 FEW = 16  # items of a host in memory; with fewer, more are read
 DEEPEST = 4  # in trouble up to so many times the double of what is read at once
 LOADERS = 4  # reads from the source at a time
-PROBES = 8  # one slot of so many may be a probe
-LONGEST_PROBE_PAUSE = 30.0  # between probes of a host that is down; it doubles from two seconds
 PARKED_PAUSE = 30.0  # and of one that is parked, or longer while its circuit is open
-
-
-@dataclass(slots=True, eq=False)
-class Flight:
-    """A request that is out."""
-
-    host: Host
-    item: Any
-    permit: SendPermit
-    sent_at: float
-    probe: bool
-    dropped: bool  # a probe with what the host answered before: nothing comes of it
-    stranger: bool  # the host had not answered, or not since it failed
-    from_tail: bool
-    task: asyncio.Task[None] | None = None
-    lent: bool = False
-    over: bool = False
-    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +54,10 @@ class EngineFacts:
 
     sent: int
     inflight: int
-    slots: int
     hosts: int  # in memory
-    down: int  # of those, only probed
     parked: Mapping[str, Outcome | None]  # hosts that were parked in this run, and their last response
-    unwritten: int
-    verdicts: Mapping[Verdict, int]
     blocked: Collection[str]  # hosts with work that somebody blocked
     elsewhere: Collection[str]  # hosts that another crawl of this machine requests
-    paused: bool
-    stopped: bool
-    away: str  # why a store cannot be reached; empty: it can
 
 
 class Engine:
@@ -105,7 +74,6 @@ class Engine:
         locks: HostLocks | None = None,
     ) -> None:
         self.rules = rules or EngineRules()
-        self.slots = self.rules.slots  # a scaler may set it
         self._source = source
         self._handler = handler
         self._sink = sink
@@ -120,13 +88,8 @@ class Engine:
         self._resting = Resting()
         self._blocked_hosts: dict[str, Host] = {}  # whose turn came while they were blocked
         self._elsewhere: dict[str, Host] = {}  # that another crawl requests
-        self._flights: dict[Flight, None] = {}
-        self._young: deque[Flight] = deque()  # those that have not lent their slots, the oldest first
-        self._inflight = 0  # that count
-        self._lent = 0
-        self._strangers = 0  # of those that count
-        self._probing = 0
-        self._parked_inflight = 0
+        self._slots = Slots(self.rules)
+        self._timetable = Timetable(self.rules, pacer, clock)
         self._unwritten = Unwritten(self.rules)
         self._to_load: deque[Host] = deque()
         self._loading = 0
@@ -137,8 +100,8 @@ class Engine:
         self._has_overflow = False  # it may have more than there was room for
         self._load_event, self._write_event, self._look_event = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._over = asyncio.Event()
-        self._timer: tuple[Timer, float] | None = None
-        self._write_timer: tuple[Timer, float] | None = None
+        self._pump_alarm = Alarm(clock, self._pump)
+        self._write_alarm = Alarm(clock, self._write_event.set)
         self._group: asyncio.TaskGroup | None = None
         self._running = False
         self._closing = False
@@ -146,9 +109,7 @@ class Engine:
         self._paused = False
         self._blocked: frozenset[str] = frozenset()
         self._stopped = False
-        self._away = ""
         self._sent = 0
-        self._verdicts = dict.fromkeys(Verdict, 0)
         self._parked: dict[str, Outcome | None] = {}
 
     # For the system.
@@ -169,10 +130,9 @@ class Engine:
                     await self._over.wait()
                 finally:
                     self._running = False
-                    for timer in (self._timer, self._write_timer):
-                        if timer is not None:
-                            timer[0].cancel()
-                    self._cut_all()  # probes of parked hosts
+                    self._pump_alarm.cancel()
+                    self._write_alarm.cancel()
+                    self._slots.cut()  # probes of parked hosts
                     for task in tasks:
                         task.cancel()
             self._closing = True
@@ -185,7 +145,7 @@ class Engine:
         """Send nothing more. What is in flight has a few seconds to end; the rest waits for the next run."""
         if not self._stopped:
             self._stopped = True
-            self._clock.call_later(self.rules.grace, self._cut_all)
+            self._clock.call_later(self.rules.grace, self._slots.cut)
             self._write_event.set()
         self._pump()
 
@@ -205,18 +165,11 @@ class Engine:
         """Where the run stands."""
         return EngineFacts(
             sent=self._sent,
-            inflight=len(self._flights),
-            slots=self.slots,
+            inflight=len(self._slots.flights),
             hosts=len(self._hosts),
-            down=len(self._down),
             parked=dict(self._parked),
-            unwritten=len(self._unwritten),
-            verdicts=dict(self._verdicts),
             blocked=tuple(self._blocked_hosts),
             elsewhere=tuple(self._elsewhere),
-            paused=self._paused,
-            stopped=self._stopped,
-            away=self._away,
         )
 
     # Giving out work.
@@ -226,13 +179,14 @@ class Engine:
         if not self._running:
             return
         now = self._clock.now()
-        self._lend_slots(now)
+        for host in self._slots.lend(now):
+            self._place(host, now)
         while free := self._may_send():
-            host = self._next_host(now)
-            if host is None:
+            turn = self._next_host(now)
+            if turn is None:
                 break
-            self._serve(host, now)
-        self._hungry = self._inflight < self.slots and self._work.due() > now + IDLE
+            self._serve(turn, now)
+        self._hungry = not self._slots.is_full and self._work.due() > now + IDLE
         self._arm_writer(now)
         self._arm(now, free=free)
         if self._is_alive and not self._has_work and self._room:
@@ -242,34 +196,23 @@ class Engine:
             self._over.set()
 
     def _may_send(self) -> bool:
-        if self._stopped or self._paused or self._away or self._unwritten.is_crowded:
+        if self._stopped or self._paused or not self._running or self._unwritten.is_crowded:
             return False
-        if not self._running or self._source.enough(len(self._flights) + len(self._unwritten)):
-            return False
-        return self._source.may_send()
+        return not self._source.enough(len(self._slots.flights) + len(self._unwritten)) and self._source.may_send()
 
     def _next_host(self, now: float) -> Host | None:
         """The host whose turn it is. Probes come first: they are few, and show that a host is back."""
-        if self._may_probe:
+        if self._slots.may_probe:
             host = self._down.next(now) or (self._aside.next(now) if self._is_alive else None)
             if host is not None:
                 return host
-        if self._inflight >= self.slots:
+        if self._slots.is_full:
             return None
-        if self._crowd and not self._is_crowded:
+        if self._crowd and not self._slots.is_crowded:
             host = next(iter(self._crowd))
             del self._crowd[host]
             return host
         return self._work.next(now)
-
-    @property
-    def _may_probe(self) -> bool:
-        return self._probing < max(1, self.slots // PROBES)
-
-    @property
-    def _is_crowded(self) -> bool:
-        """Whether hosts that have not answered have all the slots that they may have together: half."""
-        return self._strangers >= max(1, self.slots // 2)
 
     @property
     def _is_alive(self) -> bool:
@@ -280,10 +223,10 @@ class Engine:
     def _has_work(self) -> bool:
         if self._work or self._down or self._crowd or self._loading or self._unwritten:
             return True
-        return len(self._flights) > self._parked_inflight
+        return len(self._slots.flights) > self._slots.of_parked
 
     def _is_over(self) -> bool:
-        flying = len(self._flights) - (0 if self._stopped else self._parked_inflight)
+        flying = len(self._slots.flights) - (0 if self._stopped else self._slots.of_parked)
         if flying:
             return False
         if self._stopped or not self._is_alive:
@@ -296,63 +239,43 @@ class Engine:
         if host.name in self._blocked:
             self._blocked_hosts[host.name] = host
             return
-        wait = self._ready_at(host, now) - now
-        blame = self.rules.blame
-        if blame is not None and not host.parked and wait > 0 and host.ends.is_hopeless(wait, blame):
+        ready = self._timetable.ready_at(host, now)
+        if ready > now and not host.parked and self._timetable.is_hopeless(host, now):
             self._park(host, now)
             return
-        probing = self._is_probed(host)
-        if probing and self._probe_at(host, now) > now:
+        probing = self._timetable.is_probed(host)
+        if probing and self._timetable.probe_at(host, now) > now:
             self._place(host, now)
-        elif not probing and not host.is_proven and blame is not None and self._is_crowded:
+        elif not (probing or host.is_proven or self.rules.blame is None) and self._slots.is_crowded:
             self._crowd[host] = None
         elif not host.ready and not (probing and host.good is not None):
             self._read(host)
         elif (permit := self._pacer.try_acquire(host.name)) is None:
             host.misses += 1
             pause = min(LATEST, SOON * 2.0 ** min(host.misses - 1, 16))
-            self._turns_of(host).put(host, max(now + pause, now + wait))
+            self._turns_of(host).put(host, max(now + pause, ready))
         else:
             host.misses = 0
             self._send(host, permit, now, probing=probing)
             few = FEW if not host.depth else self.rules.load << (host.depth - 1)
-            is_short = host.ready < min(few, self._share) or (host.lacks_a_class and host.ready < self._share)
-            if is_short and not (host.loading or host.parked) and host.has_more(now):
+            if host.ready < min(few, self._share) and not (host.loading or host.parked) and host.has_more(now):
                 self._read(host)
             self._place(host, now)
 
     def _send(self, host: Host, permit: SendPermit, now: float, *, probing: bool) -> None:
-        dropped = False
-        if probing:
-            dropped = host.good is not None
-            item = host.good if dropped else host.next(self.rules.weights, probe=True)
-        else:
-            item = host.next(self.rules.weights)
-            if self._needs_witness(host, item):
-                host.put_back(item)
-                item, dropped, probing = host.good, True, True
-        flight = Flight(host, item, permit, now, probing, dropped, not host.is_proven, host.from_tail)
-        host.inflight += 1
-        self._inflight += 1
-        self._strangers += flight.stranger
-        self._parked_inflight += host.parked
+        dropped = probing and host.good is not None
+        item = host.good if dropped else host.next(probe=probing)
+        if not probing and self._timetable.needs_witness(host, item):
+            host.put_back(item)
+            item, dropped, probing = host.good, True, True
         if probing:
             host.probing, host.probed_at = True, now
-            self._probing += 1
-        self._flights[flight] = None
-        self._young.append(flight)
+        flight = Flight(host, item, permit, now, probing, dropped, not host.is_proven, host.from_tail)
+        self._slots.take(flight)
         self._sent += 1
         if self._group is None:
             raise RuntimeError("the engine is not running")
         flight.task = self._group.create_task(self._guard(self._request(flight)))
-
-    def _needs_witness(self, host: Host, item: Any) -> bool:  # noqa: ANN401 - the system's item
-        """Whether this would be the item's last failure, and nothing shows that the host is well meanwhile."""
-        blame, ends = self.rules.blame, host.ends
-        if blame is None or host.good is None or host.probing or not item.failures or not ends.failing:
-            return False
-        failures = ends.failures_of(item.key, item.failures)
-        return failures + 1 >= blame.limit(ends.usual) and ends.failing.get(item.key, failures) == 0
 
     async def _request(self, flight: Flight) -> None:
         handled: Handled | None = None
@@ -364,26 +287,11 @@ class Engine:
                 raise  # somebody else cancels us
         finally:
             flight.permit.release()
-            self._land(flight)
+            self._slots.give_back(flight)
+            host = flight.host
+            host.probing = host.probing and not flight.probe
         self._ended(flight, handled)
         self._pump()
-
-    def _land(self, flight: Flight) -> None:
-        """It is not in flight any more."""
-        flight.over = True
-        host = flight.host
-        del self._flights[flight]
-        if flight.lent:
-            self._lent -= 1
-            host.lent -= 1
-        else:
-            self._inflight -= 1
-            self._strangers -= flight.stranger
-            host.inflight -= 1
-        self._parked_inflight -= host.parked
-        if flight.probe:
-            host.probing = False
-            self._probing -= 1
 
     def _ended(self, flight: Flight, handled: Handled | None) -> None:
         """Judge how it ended."""
@@ -410,7 +318,6 @@ class Engine:
             host.good = item
         if not flight.dropped:
             host.unwritten += 1
-            self._verdicts[judgement.verdict] += 1
             self._unwritten.add(Done(item, handled, judgement), now)
         self._park_or_welcome(host, ended, now)
         if host.good is not None and not ends.bad_probes and ended.standing is Standing.FAILED:
@@ -433,97 +340,43 @@ class Engine:
         for turns in (self._work, self._down, self._aside):
             if turns is not own:
                 turns.remove(host)
-        due = self._due(host, now, probing=own is not self._work)
+        due = self._timetable.due(host, now, probing=own is not self._work)
         if due is not None:
             patience = self.rules.blame.patience if self.rules.blame is not None else inf
-            if due - now > patience and not host.parked and self._ready_at(host, now) - now > patience:
+            if due - now > patience and not host.parked and self._timetable.ready_at(host, now) - now > patience:
                 self._park(host, now)
                 return
             own.put(host, due)
         else:
             own.remove(host)
-        if not host.is_busy and (rest := self._rest_of(host, due, now)) is not None:
+        if (rest := self._timetable.rest(host, due, now)) is not None:
             self._resting.put(host, rest)
             is_roomy = 8 * len(self._resting) >= self.rules.hosts
             if self._has_overflow and is_roomy and now >= self._looked_at + LOOK_PAUSE:
                 self._look_event.set()
 
-    def _rest_of(self, host: Host, due: float | None, now: float) -> Rest | None:
-        """Whether and why the host may be forgotten: what is on disk says when it has to be taken up again."""
-        if due is None:
-            return Rest.IDLE
-        if host.parked:
-            return Rest.PARKED
-        # What makes a host in trouble wait, or one that has items in memory, is nowhere but here.
-        is_known = not host.ready and host.ends.silent_since is None
-        return Rest.LATER if is_known and host.more_at is not None and host.more_at > now + MUCH_LATER else None
-
     def _turns_of(self, host: Host) -> Turns:
         if host.parked:
             return self._aside
-        return self._down if self._is_probed(host) else self._work
-
-    def _due(self, host: Host, now: float, *, probing: bool) -> float | None:
-        """When the host's next turn is; None: not before something has happened."""
-        if host.probing and (probing or not host.has_fresh):
-            return None
-        if not host.ready and not (probing and host.good is not None):
-            if host.loading or host.more_at is None:
-                return None
-            return max(host.more_at, self._probe_at(host, now) if probing else now)
-        if probing:
-            if not (host.ready or host.more_at is not None or host.inflight or host.unwritten):
-                return None  # nothing depends on how it is
-            return self._probe_at(host, now)
-        few = self.rules.blame is not None and host.ends.answered_at is None
-        if host.inflight >= (min(2, self.rules.per_host) if few else self.rules.per_host):
-            return None
-        return max(now, self._ready_at(host, now))
-
-    def _ready_at(self, host: Host, now: float) -> float:
-        """When its limits let a request leave; `now` if they do: the pacer reads the clock later."""
-        ready = self._pacer.ready_at(host.name)
-        return now if ready <= self._clock.now() else ready
-
-    def _is_probed(self, host: Host) -> bool:
-        """Whether only probes are sent to the host."""
-        blame = self.rules.blame
-        if blame is None:
-            return False
-        return host.parked or host.ends.is_down(blame) or self._pacer.is_open(host.name)
-
-    def _probe_at(self, host: Host, now: float) -> float:
-        """When the host may be probed next."""
-        ready = self._ready_at(host, now)
-        if host.parked:
-            return max(now, ready, host.parked_until)
-        if host.good is not None and not host.ends.bad_probes:
-            return max(now, ready)
-        pause = min(LONGEST_PROBE_PAUSE, 2.0 * 2.0 ** min(host.ends.bad_probes, 16))
-        since = host.probed_at if host.ends.bad_probes else host.ends.failed_at
-        return max(now, ready, since + pause)
+        return self._down if self._timetable.is_probed(host) else self._work
 
     def _park_or_welcome(self, host: Host, ended: Ended, now: float) -> None:
-        blame = self.rules.blame
-        if blame is None:
-            return
-        if ended.is_good:
-            if host.parked:
-                host.parked, host.parked_until = False, 0.0
-                self._parked_inflight -= host.inflight + host.lent
-                self._parked.pop(host.name, None)
-                self._note(host, Parked(host.name, None), now)
+        if ended.is_good and host.parked:
+            host.parked, host.parked_until = False, 0.0
+            self._slots.of_parked -= host.inflight + host.lent
+            self._parked.pop(host.name, None)
+            self._note(host, Parked(host.name, None), now)
         elif ended.standing in (Standing.FAILED, Standing.REFUSED) and (
-            host.parked or host.ends.is_hopeless(self._ready_at(host, now) - now, blame)
+            host.parked or self._timetable.is_hopeless(host, now)
         ):
             self._park(host, now)
 
     def _park(self, host: Host, now: float) -> None:
         """Leave the host alone for now; its items wait on disk."""
         if not host.parked:
-            self._parked_inflight += host.inflight + host.lent
+            self._slots.of_parked += host.inflight + host.lent
         host.parked = True
-        host.parked_until = max(now + PARKED_PAUSE, self._ready_at(host, now))
+        host.parked_until = max(now + PARKED_PAUSE, self._timetable.ready_at(host, now))
         self._parked[host.name] = host.ends.trouble
         self._note(host, Parked(host.name, host.parked_until - now, host.ends.trouble), now)
         self._place(host, now)
@@ -583,73 +436,26 @@ class Engine:
             self._locks.release(name)
         self._source.release(name)
 
-    # Slots.
-
-    def _lend_slots(self, now: float) -> None:
-        """Let requests that are slow lend their slots to others, as many again as there are slots."""
-        young, rules = self._young, self.rules
-        while young and (young[0].over or young[0].sent_at + rules.slow <= now):
-            flight = young.popleft()
-            host = flight.host
-            if flight.over or self._lent >= self.slots or host.lent >= rules.per_host:
-                continue
-            flight.lent = True
-            self._lent += 1
-            self._inflight -= 1
-            self._strangers -= flight.stranger
-            host.lent += 1
-            host.inflight -= 1
-            self._place(host, now)
-
-    def _cut_all(self) -> None:
-        for flight in self._flights:
-            if not flight.cut and flight.task is not None:
-                flight.cut = True
-                flight.task.cancel()
-
     # Waiting.
 
     def _arm(self, now: float, *, free: bool) -> None:
         """Look again when something may be given out that may not now. What else is in the way calls when it is not."""
         due = inf
         if free:
-            if self._inflight < self.slots:
+            if not self._slots.is_full:
                 due = self._work.due()
-            if self._may_probe:
+            if self._slots.may_probe:
                 due = min(due, self._down.due(), self._aside.due() if self._is_alive else inf)
         elif not self._source.may_send():
             due = now + LEASE_LOOK
-        while self._young and self._young[0].over:
-            self._young.popleft()
-        if self._young:
-            due = min(due, self._young[0].sent_at + self.rules.slow)
-        self._timer = self._set_timer(self._timer, due, now, self._look_again)
-
-    def _set_timer(
-        self, timer: tuple[Timer, float] | None, due: float, now: float, call: Callable[[], object]
-    ) -> tuple[Timer, float] | None:
-        """One that goes off earlier stays: it costs a look, where a new one would cost more with every response."""
-        if due == inf or (timer is not None and timer[1] <= due):
-            return timer
-        if timer is not None:
-            timer[0].cancel()
-        # Never sooner: by a rounding error it would come before `due`, again and again.
-        return self._clock.call_later(max(SOONEST, due - now), call), due
-
-    def _look_again(self) -> None:
-        self._timer = None
-        self._pump()
+        self._pump_alarm.set(min(due, self._slots.due()), now)
 
     def _arm_writer(self, now: float) -> None:
         due = self._unwritten.due(hurry=self._hungry or self._stopped)
         if due <= now:
             self._write_event.set()
         else:
-            self._write_timer = self._set_timer(self._write_timer, due, now, self._write_soon)
-
-    def _write_soon(self) -> None:
-        self._write_timer = None
-        self._write_event.set()
+            self._write_alarm.set(due, now)
 
     # What goes on beside the requests.
 
@@ -669,7 +475,7 @@ class Engine:
             writes = self._writes
             room = min(1000, self._room)
             self._released.clear()
-            found = await self._available(partial(self._source.hosts, room)) if room else ()
+            found = await self._source.hosts(room) if room else ()
             self._looked_at = self._clock.now()
             now = self._clock.now()
             if room:
@@ -693,7 +499,7 @@ class Engine:
             if room:
                 is_last = not (took_up or missed) and (has_seen_all or len(found) < room)
             else:
-                is_last = not (self._has_work or self._flights)
+                is_last = not (self._has_work or self._slots.flights)
             self._exhausted = writes if is_last else -1
             if is_last:
                 first_refused = None
@@ -717,8 +523,8 @@ class Engine:
 
     @property
     def _share(self) -> int:
-        """Items in memory that a host may have."""
-        return max(1, self.rules.held // max(1, len(self._work)))
+        """Items in memory that a host may have, where all that may soon be requested have as many."""
+        return max(1, self.rules.held // max(1, len(self._work) - self._resting.later))
 
     def _read(self, host: Host) -> None:
         """Have items of the host read."""
@@ -736,7 +542,7 @@ class Engine:
             host = self._to_load.popleft()
             host.stale = False
             limit = min(self.rules.load << host.depth, self._share)
-            taken = await self._available(partial(self._source.take, host.name, limit))
+            taken = await self._source.take(host.name, limit)
             now = self._clock.now()
             host.loading = False
             self._loading -= 1
@@ -764,7 +570,7 @@ class Engine:
                         continue
             batch, parked = self._unwritten.begin()
             if batch or parked:
-                woken = await self._available(partial(self._sink.write, batch, parked))
+                woken = await self._sink.write(batch, parked)
                 self._written(batch, parked, woken)
             self._unwritten.end()
             self._pump()
@@ -788,21 +594,3 @@ class Engine:
             aside = self._hosts[each.host]
             aside.unwritten -= 1
             self._place(aside, now)
-
-    async def _available(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What the store says, once it can be reached. Nothing is sent before."""
-        since, pause = self._clock.now(), 1.0
-        while True:
-            try:
-                answer = await call()
-            except StoreAwayError as error:
-                if self._stopped or self._clock.now() - since >= self.rules.away:
-                    raise
-                self._away = str(error)
-                await self._clock.sleep(pause)
-                pause = min(30.0, 2 * pause)
-            else:
-                if self._away:
-                    self._away = ""
-                    self._pump()
-                return answer

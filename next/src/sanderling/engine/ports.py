@@ -65,10 +65,6 @@ class Parked:
     why: Outcome | None = None  # its last response, if it gave one
 
 
-class StoreAwayError(Exception):
-    """A store cannot be reached now. The engine sends nothing, and tries again for a while. The message says why."""
-
-
 class Source(Protocol):
     """What waits, on disk or at a broker."""
 

@@ -1,7 +1,7 @@
 """A system's constants: how the engine blames, and how much it has in hand. Times in seconds."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import log
 
 from sanderling.outcome import Outcome
@@ -47,19 +47,14 @@ class EngineRules:
     batch_bytes: int = 8 * 2**20
     batch_age: float = 0.5
     grace: float = 10.0  # for what is in flight when we stop
-    away: float = 600.0  # for a store that cannot be reached
     # None: a person has set how often each item is fetched. Hosts are neither probed nor parked, and the source plans
     # each item itself, whatever came of it.
     blame: BlameRules | None = BlameRules()
     # With the policy aimd, seed 003 decides instead of blame: seconds until the next attempt after so many that ended
     # like this, or None if it was the last.
     retry: RetryRule | None = None
-    # Of permits, where several classes of a host want them. A class that is not named weighs 1.
-    weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("slots", "per_host", "hosts", "load", "held", "batch"):
             if (value := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {value}; expected at least 1")
-        if not all(weight > 0 for weight in self.weights.values()):
-            raise ValueError(f"weights are {dict(self.weights)}; expected all above 0, so that no class starves")

@@ -1,14 +1,17 @@
-"""Whose turn is it, and who may be forgotten? Hosts by when they may be requested, and those that rest."""
+"""Hosts by when their turn is, hosts that may be forgotten, and who calls when it is time."""
 
 import heapq
 from collections import OrderedDict
+from collections.abc import Callable
 from enum import IntEnum
 from itertools import count
 from math import inf
 
+from sanderling.clock import Clock, Timer
 from sanderling.engine.host import Host
 
 _ORDER = count()
+SOONEST = 0.0005  # seconds
 
 
 class Turns:
@@ -73,6 +76,11 @@ class Resting:
     def __len__(self) -> int:
         return sum(map(len, self._tiers))
 
+    @property
+    def later(self) -> int:
+        """How many have work that is due much later."""
+        return len(self._tiers[Rest.LATER])
+
     def put(self, host: Host, rest: Rest) -> None:
         """The host rests from now on."""
         self._tiers[rest][host] = None
@@ -88,3 +96,33 @@ class Resting:
             if tier:
                 return next(iter(tier))
         return None
+
+
+class Alarm:
+    """Calls a function at the earliest of the times that it was set to.
+
+    A later time changes nothing: a call too many costs less than a new timer with every response.
+    """
+
+    def __init__(self, clock: Clock, call: Callable[[], object]) -> None:
+        self._clock = clock
+        self._call = call
+        self._timer: Timer | None = None
+        self._due = inf
+
+    def set(self, due: float, now: float) -> None:
+        """Call at `due` at the latest."""
+        if due < self._due:
+            self.cancel()
+            # Never sooner: by a rounding error it would come before `due`, again and again.
+            self._due, self._timer = due, self._clock.call_later(max(SOONEST, due - now), self._ring)
+
+    def cancel(self) -> None:
+        """Do not call."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due, self._timer = inf, None
+
+    def _ring(self) -> None:
+        self._due, self._timer = inf, None
+        self._call()
