@@ -6,6 +6,7 @@ Files are rewritten beside the old ones; a commit of the ledger says which of bo
 
 import asyncio
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from sanderling.stores import Batch, Ledger, RowFile
 
 JOURNAL = "forget.json"
 SUFFIX = ".forgetting"  # of files that take the place of others
+_BODY = re.compile(rb"bodies/[0-9a-f]{2}/[0-9a-f]{64}")  # wherever a row or a record names it
 _STATES = ("waiting", "failed", "refused", "left_out", "moved")
 
 
@@ -147,8 +149,7 @@ def _clean(folder: Path, name: str, notes: Path, files: Sequence[RowFile], wante
         named = set[str]()
         with RowReader(folder, name, here) as rows:
             for entry in rows.entries():
-                for line in entry.lines if b'"body_path"' in entry.content else ():
-                    named.add(msgspec.json.decode(line, type=_Named).body_path)
+                named.update(text.decode() for text in _BODY.findall(entry.content))
         for line in index_lines(folder, here):
             named.add(msgspec.json.decode(line.split(b" ", 2)[2], type=_Named).filename)
         remove_bodies(folder, named)
@@ -161,7 +162,6 @@ def _clean(folder: Path, name: str, notes: Path, files: Sequence[RowFile], wante
 
 
 class _Named(msgspec.Struct):
-    body_path: str = ""
     filename: str = ""
 
 

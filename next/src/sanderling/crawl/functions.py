@@ -246,7 +246,14 @@ class Reading:
         request = request_of(head.first or head.url, head.function, self._stored, head.priority)
         kind = Reply if self.function.pattern is None else Page
         self.reply = kind(
-            head.url, head.status, head.headers, body, request=request, args=functions.arguments, depth=head.depth
+            head.url,
+            head.status,
+            head.headers,
+            body,
+            request=request,
+            args=functions.arguments,
+            depth=head.depth,
+            screenshot=head.screenshot,
         )
         self.captures = self._captured(head.first or head.url)
         self._next = self._next_page()

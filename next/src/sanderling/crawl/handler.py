@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import msgspec
@@ -10,9 +11,10 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.crawl.archive import KeptArchive
 from sanderling.crawl.functions import FunctionError, Functions
-from sanderling.crawl.keep import Keeper
+from sanderling.crawl.keep import Keeper, body_path
 from sanderling.crawl.page import Reply, request_of
 from sanderling.crawl.pages import SITEMAP, read_document, row_of, when
+from sanderling.crawl.render import RenderRules
 from sanderling.crawl.repeats import MARK, mark_of
 from sanderling.crawl.request import MOST_PRIORITY, Request, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
@@ -32,10 +34,14 @@ from sanderling.readers.pool import ReaderError, Readers
 from sanderling.records.rows import RowReader
 from sanderling.stores import FoundUrl, Ledger, PageMemory, QueuedUrl
 
+if TYPE_CHECKING:  # an extra
+    from sanderling.fetch.browser import BrowserRenderer, RenderedPage
+
 SMALL = 64 << 10  # bytes of JSON, which is read sooner than a reader is asked
 MOST_MOVES = 20  # redirects from one address
 MOST_HOPS = 10  # through walls and back
 PLACE = 6  # bytes of a page's memory that say where its row is; those behind them tell its text from others
+BARE = "bare"  # the end of a page that is to be rendered, until it is
 LATER = 5.0  # seconds: a host that may not be requested for longer is left, and comes when it may
 
 
@@ -55,6 +61,7 @@ class Result:
     passed: int = 0
     same: bool = False  # a second visit found what was there
     kept: list[Capture | bytes] = field(default_factory=list)
+    rendered: "RenderedPage | None" = None
 
 
 def count_move(item: QueuedUrl) -> tuple[bytes, int]:
@@ -87,6 +94,8 @@ class CrawlHandler:
         functions: Functions | None = None,
         session: JobSession | None = None,
         keep_noindex: bool = False,
+        renders: RenderRules | None = None,
+        renderer: "BrowserRenderer | None" = None,
     ) -> None:
         self._ledger = ledger
         self._client = client
@@ -102,6 +111,8 @@ class CrawlHandler:
         self._functions = functions
         self._session = session
         self._keep_noindex = keep_noindex
+        self._renders = renders or RenderRules()
+        self._renderer = renderer
         self._met: dict[str, asyncio.Task[None]] = {}
         self._has_logins = any(each.login for each in client.options.hosts.values())
         self._logins: dict[str, JobSession | None] = {}
@@ -109,6 +120,7 @@ class CrawlHandler:
         self.deep = 0  # links that lead deeper than allowed
         self.passed = 0  # links that do not belong to the crawl
         self.requests = 0
+        self.rendered = 0  # pages, by a browser
         self.more_hosts: tuple[str, ...] = ()  # to which first addresses redirect
 
     async def __call__(self, item: QueuedUrl, permit: Permit) -> Handled:
@@ -149,7 +161,33 @@ class CrawlHandler:
             response = replace(response, body=row)
         elif not response.status or not self._is_read(item, response):
             return Handled(outcome, result, repeatable=plain)
-        return await self._read(item, response, result, repeatable=plain)
+        if self._renderer is not None and self._renders.choose(item.url, item.function, response):
+            return await self._render(self._renderer, item, request, response, result, repeatable=plain)
+        handled = await self._read(item, response, result, repeatable=plain)
+        if result.end == BARE and self._renderer is not None:
+            return await self._render(self._renderer, item, request, response, result, repeatable=plain)
+        return handled
+
+    async def _render(
+        self, renderer: "BrowserRenderer", item: QueuedUrl, request: HttpRequest, response: HttpResponse,
+        result: Result, *, repeatable: bool,
+    ) -> Handled:  # fmt: skip
+        """Have a browser run the scripts of a page, and read what they have made."""
+        from sanderling.fetch.browser import RenderError  # noqa: PLC0415 - it is there where there is a renderer
+
+        try:
+            made = result.rendered = await renderer.render(response)
+        except RenderError as error:
+            failed = Outcome(Code.PARSE_ERROR, response.status, str(error))
+            return Handled(failed, Result(requests=result.requests, detail=str(error)), repeatable=repeatable)
+        self.requests += made.requests
+        self.rendered += 1
+        result.requests += made.requests
+        result.kept.clear()
+        self._keep(request, made.response, result)
+        if made.picture:
+            result.kept.append(made.picture)
+        return await self._read(item, made.response, result, repeatable=repeatable)
 
     def _keep(self, request: HttpRequest, response: HttpResponse, result: Result) -> None:
         if (capture := self._keeper.take(request, response)) is not None:
@@ -247,12 +285,12 @@ class CrawlHandler:
         refused = Outcome(Code.REFUSED, detail=decision.why, sent=False)
         return Handled(refused, Result(end="refused", detail=decision.why))
 
-    def _head(self, item: QueuedUrl, response: HttpResponse) -> Head:
+    def _head(self, item: QueuedUrl, response: HttpResponse, screenshot: str = "") -> Head:
         at = response.at or self._clock.wall()
         return Head(
             id=item.id, url=item.url, status=response.status, headers=response.headers, depth=item.depth,
             function=item.function, data=item.data, run=self._ledger.run, at=at, seconds=response.latency,
-            stored=f'"{when(at)}"'.encode(), hosts=self.more_hosts, priority=item.priority,
+            stored=f'"{when(at)}"'.encode(), hosts=self.more_hosts, priority=item.priority, screenshot=screenshot,
         )  # fmt: skip
 
     async def _through_wall(
@@ -334,7 +372,8 @@ class CrawlHandler:
         return Handled(response.outcome, result)
 
     async def _read(self, item: QueuedUrl, response: HttpResponse, result: Result, *, repeatable: bool) -> Handled:
-        head = self._head(item, response)
+        rendered = result.rendered
+        head = self._head(item, response, body_path(rendered.picture) if rendered and rendered.picture else "")
         functions = self._functions
         if functions is not None and functions.job.functions[item.function].is_async:
             answer = await functions.read_async(head, response.body)
@@ -349,6 +388,11 @@ class CrawlHandler:
                 result.detail = f"{error.reason}: {error.detail}"[:1000]
                 return Handled(Outcome(Code.PARSE_ERROR, response.status, result.detail), result, repeatable=repeatable)
             answer = _decode(read)
+        if answer.is_bare and rendered is None:
+            result.end = BARE
+            return Handled(response.outcome, result)
+        if rendered is not None and rendered.onward and functions is None and self._scope.wants(rendered.onward):
+            answer.links = tuple(dict.fromkeys([*answer.links, rendered.onward]))
         outcome = self._judged(item.host, answer, response)
         result.end, result.lines, result.detail, result.text = answer.end, answer.lines, answer.detail, answer.text
         result.counts = item.function != SITEMAP or functions is not None
@@ -372,11 +416,17 @@ class CrawlHandler:
         return Handled(outcome, result, size=size, repeatable=repeatable)
 
     def _keep_body(self, response: HttpResponse, result: Result) -> None:
-        """Keep the body of a page in a file, if it is wanted, and name it in its row."""
+        """Keep the body of a page in a file, if it is wanted, and name it in its row, with how it was rendered."""
         path, why = self._keeper.body_of(response)
         if path:
             result.kept.append(response.body)
-        said = {"body_path": path, "sha256": path.rpartition("/")[2]} if path else {"not_kept": why} if why else {}
+        said: dict[str, object] = {"body_path": path, "sha256": path.rpartition("/")[2]} if path else {}
+        if why:
+            said["not_kept"] = why
+        if (rendered := result.rendered) is not None:
+            said["rendered"] = {"requests": rendered.requests, "blocked": rendered.blocked, "cut": rendered.cut}
+            if rendered.picture:
+                said["screenshot"] = body_path(rendered.picture)
         if said:
             more = msgspec.json.encode(said)[1:]
             result.lines = tuple(line[:-1] + b"," + more for line in result.lines)

@@ -41,6 +41,7 @@ class JobFunction:
     record: Any = None
     pattern: UrlPattern | None = None  # None: a reply function
     status: frozenset[int] = frozenset()  # that are read beside 2xx
+    render: bool = False  # in a browser, before it is read
 
     @property
     def is_async(self) -> bool:
@@ -127,10 +128,19 @@ class Job:
             return lambda given: self._add(given, JobFunction(given, record))
         return self._add(function, JobFunction(function, record))
 
-    def page(self, pattern: str, /, *, record: Any = None, status: Iterable[int] = ()) -> Callable[[F], F]:  # noqa: ANN401 - a type
+    def page(
+        self,
+        pattern: str,
+        /,
+        *,
+        record: Any = None,  # noqa: ANN401 - a type
+        status: Iterable[int] = (),
+        render: bool = False,
+    ) -> Callable[[F], F]:
         """Add a page function: it is given each `Page` whose URL fits, and yields records, links and requests.
 
-        `status` has those that it reads beside 2xx: (404, 410). A job with page functions obeys robots.txt.
+        `status` has those that it reads beside 2xx: (404, 410). With `render` a browser runs the page's scripts first.
+        A job with page functions obeys robots.txt.
         """
         if callable(pattern):
             raise JobError(f"{self.name}: @job.page has no pattern; expected one, as in @job.page('/list/*')")
@@ -146,7 +156,7 @@ class Job:
             except TypeError as error:
                 wanted = f"{function.__name__}({', '.join(('page', *found.names))})"
                 raise JobError(f"{function.__name__} reads {pattern}; expected {wanted}: {error}") from None
-            return self._add(function, JobFunction(function, record, found, read))
+            return self._add(function, JobFunction(function, record, found, read, render))
 
         return add
 

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
@@ -21,6 +21,7 @@ from sanderling.crawl.job import Job, JobError
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.options import AUTO, CrawlOptions, JobOptions, PagesOptions
 from sanderling.crawl.pages import SITEMAP
+from sanderling.crawl.render import RenderRules, open_renderer
 from sanderling.crawl.repeats import Repeats
 from sanderling.crawl.request import Request, Stored
 from sanderling.crawl.robots import RobotsRules
@@ -85,6 +86,7 @@ class CrawlPlan:
     most_records: int | None = None
     functions: Functions | None = None
     work: PagesWork | JobWork | None = None
+    renders: RenderRules = field(default_factory=RenderRules)
     max_same_text: int = 0
 
 
@@ -174,12 +176,13 @@ def _pages(options: PagesOptions, before: CrawlNotes | None, leave_out: LeaveOut
         raise OptionError(f"--only or --skip: {error}") from None
     if not options.private and all(map(is_own, starts)):
         raise OptionError(f"URL: {starts[0]} is on your own machine or network; --private requests such addresses too")
+    renders = RenderRules(options.render)
     notes = CrawlNotes(_noted(options), options.plan(), starts, excluded)
     return CrawlPlan(
         "pages", options, notes, before, scope, leave_out,
         lambda _: [FoundUrl(url, url.split("/", 3)[2]) for url in starts],
         options.depth, options.max_pages, max_same_text=options.max_same_text,
-        work=PagesWork(rules, options.text, options.keep_noindex, follows=options.depth > 0),
+        work=PagesWork(rules, options.text, options.keep_noindex, options.depth > 0, renders.auto), renders=renders,
     )  # fmt: skip
 
 
@@ -212,6 +215,7 @@ def _job(
         begin,
         UNBOUNDED, _least(job.max_requests, options.try_), job.max_records, functions,
         JobWork(source, str(options.file), rules, arguments),
+        RenderRules(functions=[name for name, each in job.functions.items() if each.render]),
     )  # fmt: skip
 
 
@@ -276,6 +280,18 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
         )
     )
     robots = RobotsRules(client, clock) if archive is None and (job is None or job.robots) else None
+    renderer = None
+    if options.screenshots and not wanted.renders:
+        raise OptionError("--screenshots: no page is rendered; say which with --render, or render=True in the job")
+    if wanted.renders and archive is None:
+
+        def may(url: str) -> bool:
+            """Whether a page that is rendered may request an address; what robots.txt is not known of it may."""
+            known = robots.now(url) if robots is not None else None
+            named = wanted.leave_out is not None and wanted.leave_out.names(url)
+            return not named and (known is None or known.decide(url).allowed)
+
+        renderer = await stack.enter_async_context(open_renderer(options, client, clock, may))
     session = None
     if job is not None and job.auth is not None and archive is None:
         session = JobSession(job.auth, wanted.scope.has_host, client, clock)
@@ -323,7 +339,7 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     handler = CrawlHandler(
         ledger, client, readers, robots, wanted.scope, clock,
         max_depth=wanted.max_depth, keeper=keeper, archive=archive, revisits=every is not None, old_rows=old_rows,
-        functions=functions, session=session,
+        functions=functions, session=session, renders=wanted.renders, renderer=renderer,
         keep_noindex=isinstance(options, PagesOptions) and options.keep_noindex,
     )  # fmt: skip
     handler.more_hosts = state.hosts

@@ -43,6 +43,11 @@ class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is
         None, "How large the folder may grow; then nothing is requested until there is room.", low=1 << 20
     )
     events_job: str | None = option(None, "Hand what is found on to events, as results of this job; not yet.")
+    screenshots: bool = option(default=False, help="Keep a picture of each page that a browser renders.")
+    browser: Path | None = option(
+        None, "The browser that renders; the first Chromium or Chrome on the PATH by default."
+    )
+    sandbox: bool = option(default=True, help="Run the browser in its sandbox, which it has not as root.")
     readers: ReaderCount = option(AUTO, "Processes that read what came; 0 reads it in this one.", low=AUTO, high=256)
 
     __slots__ = ("given",)  # what was set, defaults not among it; no option itself
@@ -75,6 +80,10 @@ class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
     keep_noindex: bool = option(default=False, help="Keep what pages say that ask not to be indexed.", plan=True)
     files: tuple[str, ...] = option((), "Keep files of these types: application/pdf, image/*.")
     max_file: Bytes = option(16 << 20, "How large such a file may be.", low=1, high=1 << 30)
+    render: tuple[str, ...] = option(
+        (), "Have a browser run the scripts of these pages: /app/**, or auto for those that are empty without.",
+        plan=True,
+    )  # fmt: skip
     text: Literal["fast", "best", "none"] = option(
         "fast", "How the main text is found: best takes trafilatura and ten times as long.", plan=True
     )

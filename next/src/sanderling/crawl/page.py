@@ -35,6 +35,7 @@ class Reply:
         request: Request | None = None,
         args: Mapping[str, Any] | None = None,
         depth: int = 0,
+        screenshot: str = "",
     ) -> None:
         self.url = url  # after redirects
         self.status = status
@@ -43,6 +44,7 @@ class Reply:
         self.request = request or Request(url)
         self.args = args or {}
         self.depth = depth  # links from where the job starts
+        self.screenshot = screenshot  # of a rendered page: its file below the folder
 
     @property
     def data(self) -> Any:  # noqa: ANN401 - any JSON that the job has stored

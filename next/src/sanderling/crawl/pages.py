@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from sanderling.crawl.paging import link_of
+from sanderling.crawl.render import needs_scripts
 from sanderling.crawl.scope import CrawlScope
 from sanderling.crawl.work import FoundRequest, Head, PagesWork, ReadAnswer
 from sanderling.extract.charset import charset_of, decode
@@ -119,6 +120,7 @@ class PageReader:
             if said:
                 row.metadata = {**row.metadata, "robots": ", ".join(sorted(said))}
         answer = ReadAnswer(lines=(msgspec.json.encode(row),), text=text_digest(facts, head.url), is_shown=is_shown)
+        answer.is_bare = self._work.finds_bare and needs_scripts(facts.all_text or facts.text or "", body)
         return self._led_to(every, nofollow, answer, said)
 
     def _unchanged(self, head: Head, line: bytes) -> ReadAnswer:

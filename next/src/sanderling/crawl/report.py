@@ -49,6 +49,7 @@ def make_report(parts: "Parts", standing: "CrawlStanding", *, running: bool) -> 
         ),
         count("at_depth", parts.handler.deep, "Links that lead deeper than --depth allows, of this process."),
         count("records", parts.progress.records, "Records stored.", more=parts.name == "pages"),
+        count("rendered", parts.handler.rendered, "Pages that a browser rendered, of this process.", more=True),
         count("sent", engine.sent, "Items requested by this process.", more=True),
         gauge("in_flight", engine.inflight, "Requests in flight.", more=True),
         gauge("readers", parts.readers.report().alive, "Reader processes.", more=True),

@@ -30,6 +30,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     hosts: tuple[str, ...] = ()  # that came to belong to the crawl
     first: str = ""  # the URL that was to be requested, where it is not the last
     priority: int = 0
+    screenshot: str = ""  # where the picture of a rendered page is
 
 
 class FoundRequest(msgspec.Struct, frozen=True, array_like=True):
@@ -58,6 +59,7 @@ class ReadAnswer(msgspec.Struct, array_like=True):
     code: str = "OK"
     detail: str = ""
     wait: float | None = None  # where the response says when to come again
+    is_bare: bool = False  # a page that is empty without its scripts
 
 
 class PagesWork(msgspec.Struct, frozen=True, tag="pages"):
@@ -67,6 +69,7 @@ class PagesWork(msgspec.Struct, frozen=True, tag="pages"):
     text: str = "fast"
     keep_noindex: bool = False
     follows: bool = True  # whether links are followed at all
+    finds_bare: bool = False  # whether it is of interest which pages are empty without their scripts
 
 
 class JobWork(msgspec.Struct, frozen=True, tag="job"):

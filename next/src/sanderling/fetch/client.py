@@ -147,7 +147,7 @@ class Client:
                     route = self._route(url)
                 except (Refused, UrlError) as error:
                     return self._end(permit, HttpResponse(of_error(error), url, sent, redirects=tuple(redirects)))
-                if route.fault:
+                if route.fault and not request.anonymous:
                     unsent = Outcome(Code.REFUSED, detail=route.fault, sent=False)
                     return self._end(permit, HttpResponse(unsent, url, sent, redirects=tuple(redirects)))
                 if permit is None or not permit.live:
@@ -270,7 +270,7 @@ class Client:
                 kept = tuple([(_text(name), _text(value)) for name, value in response.raw_headers])
                 location = _location(url, response) if status in REDIRECTS else None
                 outcome = of_response(status, kept, self._clock.wall())
-                if route.options.cookies is not False:
+                if route.options.cookies is not False and not request.anonymous:
                     self.cookies.learn(url, kept, self._clock.wall())
                 body = await self._read(request, response, moves=location is not None)
                 if status == 206 and not any(name.lower() == "range" for name, _ in request.headers):
@@ -288,6 +288,8 @@ class Client:
             attempt.reset(token)
 
     def _headers(self, request: HttpRequest, url: str, route: _Route) -> dict[str, str] | None:
+        if request.anonymous:
+            return dict(request.headers) or None
         cookie = self.cookies.header(url, self._clock.wall()) if route.options.cookies is not False else ""
         if not (route.headers or request.headers or cookie):
             return None

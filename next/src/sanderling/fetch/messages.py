@@ -47,6 +47,7 @@ class HttpRequest:
     body: bytes | None = field(default=None, repr=False)
     largest: int = LARGEST  # bytes of the response's body, once unpacked
     cut: bool = False  # take the first `largest` bytes of a larger body instead of refusing it
+    anonymous: bool = False  # without cookies and what is set for the host, and nothing is learned of its cookies
 
     def __post_init__(self) -> None:
         if not _TOKEN.fullmatch(self.method):
