@@ -88,6 +88,13 @@ SLOW: dict[str, list[Attack]] = {
     "crawl.request._METHOD": [("", "A", " ")],
     "serving.routes._PARAMETER": [("", "{", ""), ("{", "a", ""), ("", "{a", "}")],
     "cli.try_reader._NAME": [("", "a", "-")],
+    "formats.dag_cbor._LINK": [("", "X%\0", "")],
+    "formats.mst._ENTRIES": [("", "ae", "")],
+    "formats.mst._LONG": [("", "akX\x18", "")],
+    "formats.mst._REST": [("", "ap\x17at", ""), ("ap\x17at", "X%\0\x01q\x12 ", "")],
+    "formats.mst._LEFT": [("", "al", "")],
+    "formats.repo._KEY": [("a/", "a", " "), ("a", ".", ""), ("", "a/", "")],
+    "formats.segments._NAME": [("segment_", "1", ""), ("segment_0001.rca", ".part", "")],
 }  # fmt: skip
 
 # Expressions within functions, by what calls them.

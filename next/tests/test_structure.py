@@ -34,7 +34,7 @@ DOCUMENTED = frozenset(
     " clickhouse_connect.driver.exceptions compression.zstd fastwarc.warc html_to_markdown jmespath"
     " jmespath.exceptions jmespath.parser lxml msgspec msgspec.json msgspec.msgpack msgspec.structs msgspec.toml"
     " playwright.async_api prometheus_client prometheus_client.core publicsuffixlist pyarrow resiliparse"
-    " resiliparse.extract.html2text"
+    " cbrrr libipld resiliparse.extract.html2text"
     " resiliparse.parse resiliparse.parse.encoding resiliparse.parse.html resiliparse.parse.lang rich"
     " rich.console rich.live rich.table rich.text scrapy selectolax.lexbor structlog structlog.stdlib"
     " trafilatura uvloop yarl".split()

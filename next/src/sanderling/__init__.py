@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from sanderling.crawl.library import crawl_pages, run_job
     from sanderling.crawl.page import Page, Reply
     from sanderling.crawl.request import Request
+    from sanderling.formats.rca import RcaReader
+    from sanderling.formats.repo import parse_repo
     from sanderling.limit import CircuitOpen, Limiter, LimitOptions, ThreadLimiter
     from sanderling.records.collection import open  # noqa: A004 - said as sanderling.open("posts")
 
@@ -18,11 +20,13 @@ _WHERE = {
     "LimitOptions": "sanderling.limit",
     "Limiter": "sanderling.limit",
     "Page": "sanderling.crawl.page",
+    "RcaReader": "sanderling.formats.rca",
     "Reply": "sanderling.crawl.page",
     "Request": "sanderling.crawl.request",
     "ThreadLimiter": "sanderling.limit",
     "crawl_pages": "sanderling.crawl.library",
     "open": "sanderling.records.collection",
+    "parse_repo": "sanderling.formats.repo",
     "run_job": "sanderling.crawl.library",
 }
 
@@ -32,11 +36,13 @@ __all__ = [
     "LimitOptions",
     "Limiter",
     "Page",
+    "RcaReader",
     "Reply",
     "Request",
     "ThreadLimiter",
     "crawl_pages",
     "open",
+    "parse_repo",
     "run_job",
 ]
 

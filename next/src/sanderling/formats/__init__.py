@@ -1,0 +1,1 @@
+"""Formats that others read and write: CARs, DAG-CBOR, the Merkle search tree, and `.rca` archives."""

@@ -1,0 +1,402 @@
+"""`.rca`: repos in one file, each a block that can be skipped, with an index by DID at the end.
+
+    [header 64] [block]... [index] [footer 32]
+
+Numbers are little-endian, checksums CRC-32 (IEEE), times microseconds since 1970. A block is
+
+    u32 size (with these four bytes), DID, PDS, rev, i64 crawled at, u16 collections, u32 CRC of all that follows,
+    [name, u32 records, u32 packed size]... [zstd frame]...
+
+where a text is a u16 size and UTF-8, and a frame unpacks to [u16 size, rkey, u32 size, JSON]... The index is
+[u32 entries] [DID, i64 offset, u32 size, u32 CRC of the whole block]..., sorted by DID. Header and footer both say
+where it is and how many repos there are; zeros there in the header are those of a file that was never finished.
+
+What no checksum covers: the header's time of creation, always; in a file that is not finished also each block's DID,
+PDS, rev and time, since only the index has checksums of whole blocks.
+"""
+
+import os
+import struct
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from sanderling.formats.repo import RepoCollection, RepoRecord, split_records
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
+else:
+    from backports.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
+
+MAGIC, VERSION = b"REPOARCH", 1
+LEVELS = range(1, 20)
+HEADER = struct.Struct("<8sHHqIq32s")
+FOOTER = struct.Struct("<qIIII8s")
+ENTRY = struct.Struct("<qII")  # of the index, after its DID
+_U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
+_COUNTS = struct.Struct("<II")
+_BEFORE_TOC = struct.Struct("<qHI")
+_SMALLEST_BLOCK = _U32.size + 3 * _U16.size + _BEFORE_TOC.size
+_MOST_U16, _MOST_U32, _MOST_I64 = (1 << 16) - 1, (1 << 32) - 1, (1 << 63) - 1
+LARGEST_COLLECTION = 1 << 30  # bytes it may unpack to: a parsed repo has 1 GiB of JSON at most
+
+
+class BlockError(ValueError):
+    """A repo does not fit into a block: a text, a number or the whole is larger than its field."""
+
+
+class RcaError(ValueError):
+    """A file is no sound .rca. `offset` is the byte of it at which that shows."""
+
+    def __init__(self, path: Path, offset: int, found: str) -> None:
+        super().__init__(f"{path}: byte {offset}: {found}")
+        self.path = path
+        self.offset = offset
+
+
+class RcaHeader(NamedTuple):
+    """How a file begins; the last two are 0 until it is finished."""
+
+    created_at: int  # microseconds since 1970
+    repos: int = 0
+    index_offset: int = 0
+
+    def encode(self) -> bytes:
+        """The 64 bytes."""
+        return HEADER.pack(MAGIC, VERSION, 0, self.created_at, self.repos, self.index_offset, bytes(32))
+
+
+def encode_block(
+    did: str, pds: str, rev: str, crawled_at: int, collections: Iterable[RepoCollection], level: int = 3
+) -> bytes:
+    """A repo as it is in a file. Empty collections are left out; the others are sorted by name. Raises BlockError."""
+    compressor = _compressor(level)
+    toc: list[bytes] = []
+    frames: list[bytes] = []
+    last = None
+    for name, count, data in sorted(each for each in collections if each.records):
+        if name == last:
+            raise BlockError(f"collection {name[:80]!r} twice in {did}")
+        last = name
+        frame = compressor.compress(data, ZstdCompressor.FLUSH_FRAME)
+        toc += _text("collection", name), _counts(name, count, len(frame))
+        frames.append(frame)
+    if len(frames) > _MOST_U16:
+        raise BlockError(f"{len(frames)} collections in {did}, expected at most {_MOST_U16}")
+    if not 0 <= crawled_at <= _MOST_I64:
+        raise BlockError(f"time {crawled_at}, expected microseconds in 64 bits")
+    body = b"".join(toc + frames)
+    texts = _text("DID", did) + _text("PDS", pds) + _text("rev", rev)
+    size = _U32.size + len(texts) + _BEFORE_TOC.size + len(body)
+    if size > _MOST_U32:
+        raise BlockError(f"a block of {size} bytes for {did}, expected at most {_MOST_U32}")
+    return _U32.pack(size) + texts + _BEFORE_TOC.pack(crawled_at, len(frames), zlib.crc32(body)) + body
+
+
+def _text(what: str, value: str) -> bytes:
+    data = value.encode()
+    if len(data) > _MOST_U16:
+        raise BlockError(f"{what} of {len(data)} bytes, expected at most {_MOST_U16}")
+    return _U16.pack(len(data)) + data
+
+
+def _counts(name: str, records: int, size: int) -> bytes:
+    if max(records, size) > _MOST_U32:
+        raise BlockError(f"{name}: {records} records in {size} bytes, expected at most {_MOST_U32}")
+    return _COUNTS.pack(records, size)
+
+
+class _Compressors(threading.local):
+    """One compressor a thread and level: a new one costs as much as compressing a small repo."""
+
+    def __init__(self) -> None:
+        self.by_level: dict[int, ZstdCompressor] = {}
+
+
+_COMPRESSORS = _Compressors()
+
+
+def _compressor(level: int) -> ZstdCompressor:
+    if level not in LEVELS:
+        raise BlockError(f"zstd level {level}, expected {LEVELS[0]} to {LEVELS[-1]}")
+    known = _COMPRESSORS.by_level
+    return known.get(level) or known.setdefault(level, ZstdCompressor(level))
+
+
+def index_entry(block: bytes, offset: int) -> bytes:
+    """The entry in the index for the block that begins at `offset`."""
+    (size,) = _U16.unpack_from(block, _U32.size)
+    did = block[_U32.size : _U32.size + _U16.size + size]
+    return did + ENTRY.pack(offset, len(block), zlib.crc32(block))
+
+
+def encode_index(entries: list[bytes], offset: int) -> bytes:
+    """Index and footer of a file whose blocks, with these entries, end at `offset`. Raises BlockError."""
+    # By DID; of one DID as they were written.
+    ordered = sorted(entries, key=lambda entry: entry[_U16.size : -ENTRY.size])
+    index = _U32.pack(len(ordered)) + b"".join(ordered)
+    if len(index) > _MOST_U32:
+        raise BlockError(f"an index of {len(index)} bytes, expected at most {_MOST_U32}")
+    return index + FOOTER.pack(offset, len(index), len(ordered), zlib.crc32(index), 0, MAGIC)
+
+
+class BlockCollection(NamedTuple):
+    """What a block says of one of its collections."""
+
+    name: str
+    records: int
+    packed: int  # bytes, compressed
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One repo of a file. Collections are unpacked when they are asked for."""
+
+    path: Path
+    offset: int
+    did: str
+    pds: str
+    rev: str
+    crawled_at: int  # microseconds since 1970
+    collections: tuple[BlockCollection, ...]
+    data: bytes  # all of it, as it is in the file
+
+    def contents(self, wanted: Callable[[str], bool] | None = None) -> Iterator[RepoCollection]:
+        """The collections whose names are wanted, their records as they are packed. Raises RcaError."""
+        at = len(self.data) - sum(each.packed for each in self.collections)
+        for name, records, packed in self.collections:
+            if wanted is None or wanted(name):
+                yield RepoCollection(name, records, self._unpack(at, packed))
+            at += packed
+
+    def records(self, wanted: Callable[[str], bool] | None = None) -> Iterator[RepoRecord]:
+        """The records of the collections whose names are wanted. Raises RcaError."""
+        for collection in self.contents(wanted):
+            try:
+                yield from split_records(*collection)
+            except ValueError as error:
+                raise RcaError(self.path, self.offset, str(error)) from None
+
+    def _unpack(self, at: int, size: int) -> bytes:
+        frame = ZstdDecompressor()
+        try:
+            content = frame.decompress(self.data[at : at + size], max_length=LARGEST_COLLECTION + 1)
+        except ZstdError as error:
+            raise RcaError(self.path, self.offset + at, f"no zstd frame: {error}") from None
+        if len(content) > LARGEST_COLLECTION:
+            raise RcaError(self.path, self.offset + at, f"a collection of more than {LARGEST_COLLECTION} bytes")
+        if not frame.eof or frame.unused_data:
+            raise RcaError(self.path, self.offset + at, "a zstd frame that ends early or late")
+        return content
+
+    def __repr__(self) -> str:
+        return f"<Block {self.did} at {self.offset}, {len(self.data)} bytes, {len(self.collections)} collections>"
+
+
+def decode_block(data: bytes, path: Path, offset: int) -> Block:
+    """The block that `data` is, its CRC checked; `path` and `offset` say where it was read. Raises RcaError."""
+    try:
+        at = _U32.size
+        texts = []
+        for _ in range(3):
+            text, at = _read_text(data, at)
+            texts.append(text)
+        crawled_at, count, crc = _BEFORE_TOC.unpack_from(data, at)
+        at += _BEFORE_TOC.size
+        if (found := zlib.crc32(memoryview(data)[at:])) != crc:
+            raise RcaError(path, offset, f"a block with CRC {found:08x}, expected {crc:08x}")
+        collections = []
+        for _ in range(count):
+            name, at = _read_text(data, at)
+            collections.append(BlockCollection(name, *_COUNTS.unpack_from(data, at)))
+            at += _COUNTS.size
+    except (struct.error, UnicodeDecodeError):
+        raise RcaError(path, offset, "no block: a text or number goes beyond its end, or is no UTF-8") from None
+    packed = sum(each.packed for each in collections)
+    if packed != len(data) - at:
+        raise RcaError(path, offset, f"collections of {packed} bytes, expected the {len(data) - at} that follow")
+    did, pds, rev = texts
+    return Block(path, offset, did, pds, rev, crawled_at, tuple(collections), data)
+
+
+def _read_text(data: bytes, at: int) -> tuple[str, int]:
+    (size,) = _U16.unpack_from(data, at)
+    end = at + _U16.size + size
+    if end > len(data):
+        raise struct.error
+    return data[at + _U16.size : end].decode(), end
+
+
+class RcaReader:
+    """The repos of an .rca file: iterate over it, or `find` one by its DID. Every checksum on the way is checked.
+
+    A file that was not finished ends before its first block that is not whole. Raises RcaError for what is no .rca and
+    at the first fault of a finished one, and OSError for what cannot be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        self.size = os.fstat(self._handle).st_size
+        try:
+            self.header = self._read_header()
+            self.finished = self.header.index_offset != 0
+            self._index = self._read_index() if self.finished else b""
+        except BaseException:
+            self.close()
+            raise
+        # How far whole blocks have been read, of a file that was not finished.
+        self.whole_until = HEADER.size
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _error(self, offset: int, found: str) -> RcaError:
+        return RcaError(self.path, offset, found)
+
+    def _read(self, offset: int, size: int) -> bytes:
+        data = os.pread(self._handle, size, offset)
+        while len(data) < size:  # the kernel gives 2 GiB at most
+            more = os.pread(self._handle, size - len(data), offset + len(data))
+            if not more:
+                raise self._error(offset + len(data), f"the end of the file, expected {size} bytes from {offset}")
+            data += more
+        return data
+
+    def _read_header(self) -> RcaHeader:
+        if self.size < HEADER.size:
+            raise self._error(self.size, f"no .rca file: it ends within its header of {HEADER.size} bytes")
+        magic, version, flags, created_at, repos, index_offset, reserved = HEADER.unpack(self._read(0, HEADER.size))
+        if magic != MAGIC:
+            raise self._error(0, f"no .rca file: it begins with {magic!r}, expected {MAGIC!r}")
+        if version != VERSION:
+            raise self._error(8, f".rca version {version}, expected {VERSION}")
+        if flags or any(reserved):
+            raise self._error(10 if flags else 32, "reserved bytes that are not zero")
+        if index_offset < HEADER.size and (index_offset or repos):
+            raise self._error(20, f"{repos} repos and an index at {index_offset}, expected both or neither")
+        return RcaHeader(created_at, repos, index_offset)
+
+    def _read_index(self) -> bytes:
+        start, end = self.header.index_offset, self.size - FOOTER.size
+        if end - start < _U32.size:
+            raise self._error(24, f"an index at {start} of a file of {self.size} bytes")
+        *fields, crc, reserved, magic = FOOTER.unpack(self._read(end, FOOTER.size))
+        if magic != MAGIC or reserved:
+            raise self._error(end, f"a footer with {magic!r} and {reserved}, expected {MAGIC!r} and 0")
+        expected = [start, end - start, self.header.repos]
+        if fields != expected:
+            raise self._error(end, f"a footer with index offset, index size and repos {fields}, expected {expected}")
+        index = self._read(start, end - start)
+        if (found := zlib.crc32(index)) != crc:
+            raise self._error(start, f"an index with CRC {found:08x}, expected {crc:08x}")
+        return index
+
+    def __iter__(self) -> Iterator[Block]:
+        """All blocks, in the order of the file."""
+        if self.finished:
+            yield from self._indexed_blocks()
+            return
+        self.whole_until = HEADER.size
+        while self.whole_until < self.size:
+            try:
+                block = self._block(self.whole_until, self.size)
+            except RcaError:
+                return
+            self.whole_until += len(block.data)
+            yield block
+
+    def _indexed_blocks(self) -> Iterator[Block]:
+        at, start = HEADER.size, self.header.index_offset
+        for place in self._places():
+            offset = place >> 32
+            if offset != at:
+                raise self._error(at, f"a block that is not in the index, which has the next one at {offset}")
+            block = self._indexed_block(place & _MOST_U32)
+            at += len(block.data)
+            yield block
+        if at != start:
+            raise self._error(at, f"{start - at} bytes before the index that are in no block")
+
+    def _indexed_block(self, place: int) -> Block:
+        """The block whose entry is at `place` in the index."""
+        (size,) = _U16.unpack_from(self._index, place)
+        after = place + _U16.size + size
+        did = self._index[place + _U16.size : after].decode(errors="replace")
+        offset, size, crc = ENTRY.unpack_from(self._index, after)
+        if not HEADER.size <= offset <= self.header.index_offset - size:
+            raise self._error(offset, f"the block of {did:.80}, of {size} bytes, is not before the index")
+        data = self._read(offset, size)
+        if (found := zlib.crc32(data)) != crc:
+            raise self._error(offset, f"the block of {did:.80} has CRC {found:08x}, expected {crc:08x}")
+        block = decode_block(data, self.path, offset)
+        if block.did != did:
+            raise self._error(offset, f"a block of {block.did:.80}, expected {did:.80}")
+        return block
+
+    def _places(self) -> list[int]:
+        """For each block in the order of the file, its offset and, 32 bits lower, the place of its entry."""
+        index, start = self._index, self.header.index_offset
+        at, places = _U32.size, []
+        last: tuple[bytes, int] = (b"", 0)
+        try:
+            while at < len(index):
+                end = at + _U16.size + _U16.unpack_from(index, at)[0]
+                entry = index[at + _U16.size : end], ENTRY.unpack_from(index, end)[0]
+                if entry <= last:
+                    raise self._error(start + at, f"an index entry of {entry[0][:80]!r} out of order")
+                last = entry
+                places.append(entry[1] << 32 | at)
+                at = end + ENTRY.size
+        except struct.error:
+            at = -1
+        if at != len(index) or _U32.unpack_from(index) != (len(places),) or len(places) != self.header.repos:
+            raise self._error(start, f"an index that has not the {self.header.repos} entries of the header")
+        places.sort()
+        return places
+
+    def _block(self, at: int, end: int) -> Block:
+        if end - at < _SMALLEST_BLOCK:
+            raise self._error(at, f"{end - at} bytes, expected a block of at least {_SMALLEST_BLOCK}")
+        (size,) = _U32.unpack(self._read(at, _U32.size))
+        if not _SMALLEST_BLOCK <= size <= end - at:
+            raise self._error(at, f"a block of {size} bytes, expected {_SMALLEST_BLOCK} to {end - at}")
+        return decode_block(self._read(at, size), self.path, at)
+
+    def find(self, did: str) -> Block | None:
+        """The block of `did`, the last if there are several; None if there is none."""
+        if not self.finished:
+            found = None
+            for block in self:
+                found = block if block.did == did else found
+            return found
+        wanted = did.encode()
+        # No binary search: that needs a pass over all entries first, and this is one at the speed of memory. The size
+        # before a DID has a zero in it, and no DID has: so the end of a longer one is not found.
+        place = self._index.rfind(_U16.pack(len(wanted)) + wanted) if did.startswith("did:") else -1
+        return self._indexed_block(place) if place >= 0 else None
+
+    def verify(self) -> int:
+        """Read all of a finished file and unpack every collection; how many repos it holds. Raises RcaError."""
+        if not self.finished:
+            raise self._error(20, "a file that was not finished")
+        repos = 0
+        for block in self:
+            for _ in block.records():
+                pass
+            repos += 1
+        return repos
+
+    def __repr__(self) -> str:
+        return f"<RcaReader {self.path}: {f'{self.header.repos} repos' if self.finished else 'not finished'}>"
