@@ -95,8 +95,8 @@ async def read(reply):
 QUICK = """
 import sys
 from sanderling.cli.main import main
-from sanderling.crawl import opening, watchdog
-watchdog.TURN, opening.AFTER = 0.02, 0.3
+from sanderling.crawl import source, watchdog
+watchdog.TURN, source.AFTER = 0.02, 0.3
 sys.exit(main())
 """
 

@@ -23,7 +23,7 @@ from sanderling.crawl.request import Request, Stored, request_key
 from sanderling.crawl.scope import CrawlScope, ScopeRules
 from sanderling.crawl.urls import absolute
 from sanderling.crawl.values import encode_value
-from sanderling.crawl.work import LARGEST_MEANING, FoundRequest, Head, JobWork, ReadAnswer
+from sanderling.crawl.work import LARGEST_MEANING, SITEMAP, FoundRequest, Head, ReadAnswer, Work
 from sanderling.ids import url_key
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import redact
@@ -90,7 +90,7 @@ class Functions:
         }
 
     @classmethod
-    def open(cls, work: JobWork) -> "Functions":
+    def open(cls, work: Work) -> "Functions":
         """Those of a reader process, with what `@job.start` opens there."""
         own = cls(load_job(work.source, Path(work.file)), work.scope, work.arguments, work.file)
         for opener in own.job.openers:
@@ -99,6 +99,10 @@ class Functions:
 
     def read(self, head: Head, body: bytes) -> ReadAnswer:
         """What came of a response; all that a function does wrong is in it."""
+        if head.function == SITEMAP:
+            from sanderling.crawl.pages import read_listed  # noqa: PLC0415 - for jobs that read sitemaps
+
+            return read_listed(head, body, self._scope, self.job.function_for)
         try:
             reading = Reading(self, head, body)
             if (judged := self.judge(reading.reply, head.at)) is not None:
@@ -213,7 +217,8 @@ class Functions:
         name = name or by
         if name not in job.functions:
             raise FunctionError(f"read is {name!r:.60}; expected one of {', '.join(job.functions)}")
-        if not (request.read or self._scope.wants(url)) and not starts and patterns:
+        is_outside = patterns or self._scope.has_host(url.split("/", 3)[2])  # of the pages; another host is said
+        if is_outside and not (request.read or starts or self._scope.wants(url)):
             return None
         if job.max_depth is not None and depth > job.max_depth:
             return FoundRequest(url, name, is_deep=True)
@@ -230,7 +235,7 @@ class Functions:
         stored = Stored(request.method, target.headers, target.body, request.data, walks, keyed=own is not None)
         key = request_key(target.url, request.method, target.body, None if own is None else str(own))
         return FoundRequest(
-            target.url, name, b"" if key == url_key(target.url) else key, stored.pack() or b"", request.priority
+            target.url, name, b"" if key == url_key(target.url) else key, stored.pack(), request.priority
         )
 
 
@@ -243,7 +248,7 @@ class Reading:
         self._stored = Stored.unpack(head.data)
         job = functions.job
         self.function: JobFunction = job.functions[head.function]
-        request = request_of(head.first or head.url, head.function, self._stored, head.priority)
+        request = request_of(head.url, head.function, self._stored, head.priority)
         kind = Reply if self.function.pattern is None else Page
         self.reply = kind(
             head.url,
@@ -255,7 +260,7 @@ class Reading:
             depth=head.depth,
             screenshot=head.screenshot,
         )
-        self.captures = self._captured(head.first or head.url)
+        self.captures = self._captured(head.url)
         self._next = self._next_page()
         self._is_page = self.function.pattern is not None
         self._only = frozenset(self._stored.only)
@@ -281,7 +286,7 @@ class Reading:
         paging = self._functions.job.paging if stored.paging is True else stored.paging
         if not paging or isinstance(paging, bool):
             return None
-        target = Target(head.first or head.url, stored.headers, stored.body)
+        target = Target(head.url, stored.headers, stored.body)
         try:
             following = paging.next(target, self.reply.seen, stored.chain)
             if following is None:
@@ -295,7 +300,7 @@ class Reading:
             key = request_key(url, stored.method, msgspec.msgpack.encode((after.headers, after.body)))
         data = Stored(stored.method, after.headers, after.body, stored.data, stored.paging, chain, keyed=stored.keyed)
         own = b"" if key == url_key(url) else key
-        return FoundRequest(url, head.function, own, data.pack() or b"", head.priority, no_deeper=True)
+        return FoundRequest(url, head.function, own, data.pack(), head.priority, no_deeper=True)
 
     def take_all(self, values: object) -> None:
         """What a function returned: nothing, one value, or several."""
@@ -331,7 +336,7 @@ class Reading:
             line = b'{"value":' + line + b"}"
         more = b"".join(
             b',"%b":%b' % (name, value)
-            for name, value in ((b"run", b"%d" % self._head.run), (b"stored", self._head.stored))
+            for name, value in ((b"run", b"%d" % self._head.run), (b"stored", b'"%b"' % self._head.stored.encode()))
             if b'"%b":' % name not in line
         )
         return line[:-1] + (more if line != b"{}" else more[1:]) + b"}"
@@ -367,7 +372,10 @@ class Reading:
             return ReadAnswer(end="", code=Code.PARSE_ERROR, detail=detail[:1000])
         if self._bad:
             requests.append(self._spoiled(detail[:1000]))
-        return ReadAnswer(lines=tuple(self._lines), requests=tuple(requests), passed=self._passed, deep=self._deep)
+        return ReadAnswer(
+            lines=tuple(self._lines), requests=tuple(requests), passed=self._passed, deep=self._deep,
+            is_whole=not (self._bad or self._only),
+        )  # fmt: skip
 
     def _spoiled(self, why: str) -> FoundRequest:
         """The same request once more, for the records that were not kept; it waits as failed."""
@@ -375,9 +383,9 @@ class Reading:
         data = msgspec.structs.replace(
             self._stored, only=tuple(sorted(self._bad)), paging=False, chain=Chain(), keyed=True, flaw=why
         )
-        url = head.first or head.url
+        url = head.url
         key = request_key(url, "RECORDS", msgspec.msgpack.encode((head.id, head.run)))
-        return FoundRequest(url, head.function, key, data.pack() or b"", head.priority, no_deeper=True)
+        return FoundRequest(url, head.function, key, data.pack(), head.priority, no_deeper=True)
 
 
 @lru_cache(maxsize=256)

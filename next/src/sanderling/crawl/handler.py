@@ -1,6 +1,7 @@
 """What a crawl does with one request: may it be sent, send it, understand the response, have it read."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -13,19 +14,20 @@ from sanderling.crawl.archive import KeptArchive
 from sanderling.crawl.functions import FunctionError, Functions
 from sanderling.crawl.keep import Keeper, body_path
 from sanderling.crawl.page import Reply, request_of
-from sanderling.crawl.pages import SITEMAP, read_document, row_of, when
+from sanderling.crawl.pages import read_document, row_of, when
+from sanderling.crawl.pattern import UrlPattern
 from sanderling.crawl.render import RenderRules
-from sanderling.crawl.repeats import MARK, mark_of
+from sanderling.crawl.repeats import mark_of
 from sanderling.crawl.request import MOST_PRIORITY, Request, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.scope import CrawlScope
 from sanderling.crawl.session import JobSession, login_session
 from sanderling.crawl.urls import absolute
 from sanderling.crawl.warc import Capture
-from sanderling.crawl.work import LARGEST_MEANING, FoundRequest, Head, ReadAnswer
+from sanderling.crawl.work import LARGEST_MEANING, SITEMAP, FoundRequest, Head, PageRules, ReadAnswer
 from sanderling.engine.ports import Handled
 from sanderling.fetch.client import Client
-from sanderling.fetch.messages import Headers, HttpRequest, HttpResponse
+from sanderling.fetch.messages import HttpRequest, HttpResponse
 from sanderling.files import Exit, FolderError
 from sanderling.ids import host_of, url_key
 from sanderling.limit import Permit
@@ -40,7 +42,8 @@ if TYPE_CHECKING:  # an extra
 SMALL = 64 << 10  # bytes of JSON, which is read sooner than a reader is asked
 MOST_MOVES = 20  # redirects from one address
 MOST_HOPS = 10  # through walls and back
-PLACE = 6  # bytes of a page's memory that say where its row is; those behind them tell its text from others
+# The digest of a page's memory: where its row is, what tells its text from others, and for jobs what it led to.
+PLACE, TEXT = 6, 8  # bytes
 BARE = "bare"  # the end of a page that is to be rendered, until it is
 LATER = 5.0  # seconds: a host that may not be requested for longer is left, and comes when it may
 
@@ -50,7 +53,6 @@ class Result:
     """What came of an item, for the sink."""
 
     end: str = ""  # empty: the outcome says it
-    code: str = "OK"
     lines: tuple[bytes, ...] = ()
     found: list[FoundUrl] = field(default_factory=list)
     detail: str = ""
@@ -58,27 +60,17 @@ class Result:
     memory: PageMemory | None = None
     text: bytes = b""
     counts: bool = True  # as a page of --max-pages
-    passed: int = 0
-    same: bool = False  # a second visit found what was there
+    same: bool = False  # what an earlier run or visit has stored still holds
     kept: list[Capture | bytes] = field(default_factory=list)
     rendered: "RenderedPage | None" = None
 
 
-def count_move(item: QueuedUrl) -> tuple[bytes, int]:
-    """What is stored with the address that a page redirects to, and which redirect in a row that is.
-
-    A page keeps the mark of what led to it, a sitemap its level; each redirect adds a byte behind.
-    """
-    width = 1 if item.function == SITEMAP else MARK
-    data = item.data.ljust(width, b"\1" if item.function == SITEMAP else b"\0") + b"\0"
-    return data, len(data) - width
-
-
 class CrawlHandler:
-    """Fetches one item and has it read. Without a job it crawls pages."""
+    """Fetches one item and has it read: by the functions of a job, or with `pages` as `pages crawl` does."""
 
     def __init__(
         self,
+        functions: Functions,
         ledger: Ledger,
         client: Client,
         readers: Readers,
@@ -86,31 +78,32 @@ class CrawlHandler:
         scope: CrawlScope,
         clock: Clock,
         *,
-        max_depth: int,
         keeper: Keeper,
+        pages: PageRules | None = None,
+        first: Sequence[UrlPattern] = (),
         archive: KeptArchive | None = None,
         revisits: bool = False,
         old_rows: RowReader | None = None,
-        functions: Functions | None = None,
         session: JobSession | None = None,
-        keep_noindex: bool = False,
+        more_hosts: tuple[str, ...] = (),
         renders: RenderRules | None = None,
         renderer: "BrowserRenderer | None" = None,
     ) -> None:
+        self._functions = functions
+        self._job = functions.job
         self._ledger = ledger
         self._client = client
         self._readers = readers
         self._robots = robots
         self._scope = scope
         self._clock = clock
-        self._max_depth = max_depth
         self._keeper = keeper
+        self._pages = pages
+        self._first = first
         self._archive = archive
         self._revisits = revisits
         self._old_rows = old_rows
-        self._functions = functions
         self._session = session
-        self._keep_noindex = keep_noindex
         self._renders = renders or RenderRules()
         self._renderer = renderer
         self._met: dict[str, asyncio.Task[None]] = {}
@@ -118,10 +111,8 @@ class CrawlHandler:
         self._logins: dict[str, JobSession | None] = {}
         self._no_walls: set[str] = set()  # pages that did not lead back
         self.deep = 0  # links that lead deeper than allowed
-        self.passed = 0  # links that do not belong to the crawl
-        self.requests = 0
         self.rendered = 0  # pages, by a browser
-        self.more_hosts: tuple[str, ...] = ()  # to which first addresses redirect
+        self.more_hosts = more_hosts  # to which first addresses redirect
 
     async def __call__(self, item: QueuedUrl, permit: Permit) -> Handled:
         """Send the request with this permit, or another one if robots.txt took it."""
@@ -132,35 +123,28 @@ class CrawlHandler:
             wait = self._client.limiter.ready_at(item.host) - self._clock.now()
             if wait > LATER:
                 return Handled(Outcome(Code.DEFERRED, retry_after=wait, sent=False), Result())
-        stored = Stored.unpack(item.data) if self._functions is not None else _PLAIN
+        stored = Stored.unpack(item.data)
         try:
             request = self._request(item, stored)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - of a function before each request, whatever it raises
-            said = self._functions.failure(error).detail if self._functions is not None else str(error)
+            said = self._functions.failure(error).detail
             return Handled(Outcome(Code.PARSE_ERROR, detail=said, sent=False), Result(detail=said))
         cookie = self._client.cookies.header(item.url, self._clock.wall())
         response = await self._send(item, request, permit)
-        self.requests += response.requests
-        outcome = response.outcome
-        result = Result(requests=response.requests, detail=outcome.detail)
+        result = Result(requests=response.requests, detail=response.outcome.detail)
         plain = (stored.method, stored.body) == ("GET", None)
-        if response.location is not None and outcome.ok:
+        if response.location is not None and response.outcome.ok:
             passed = await self._through_wall(item, request, response, permit, cookie) if plain else None
             if passed is None:
                 self._keep(request, response, result)
-                return self._moved(item, stored, response, result)
-            self.requests += passed.requests - response.requests
-            response, outcome = passed, passed.outcome
-            result = Result(requests=passed.requests, detail=outcome.detail)
+                return await self._moved(item, stored, response, result)
+            response = passed
+            result = Result(requests=response.requests, detail=response.outcome.detail)
         self._keep(request, response, result)
         if response.status == 304:
-            row = self._old_row(item)
-            if row is None:
-                said = "304 Not Modified, and nothing is known that could be the same"
-                return Handled(Outcome(Code.HTTP_ERROR, 304, said), Result(requests=result.requests, detail=said))
-            response = replace(response, body=row)
-        elif not response.status or not self._is_read(item, response):
-            return Handled(outcome, result, repeatable=plain)
+            return await self._unchanged(item, response, result)
+        if not response.status or not (response.outcome.ok or self._asks_for(item, response)):
+            return Handled(response.outcome, result, repeatable=plain)
         if self._renderer is not None and self._renders.choose(item.url, item.function, response):
             return await self._render(self._renderer, item, request, response, result, repeatable=plain)
         handled = await self._read(item, response, result, repeatable=plain)
@@ -180,9 +164,9 @@ class CrawlHandler:
         except RenderError as error:
             failed = Outcome(Code.PARSE_ERROR, response.status, str(error))
             return Handled(failed, Result(requests=result.requests, detail=str(error)), repeatable=repeatable)
-        self.requests += made.requests
         self.rendered += 1
         result.requests += made.requests
+        result.end = ""
         result.kept.clear()
         self._keep(request, made.response, result)
         if made.picture:
@@ -193,18 +177,32 @@ class CrawlHandler:
         if (capture := self._keeper.take(request, response)) is not None:
             result.kept.append(capture)
 
-    def _old_row(self, item: QueuedUrl) -> bytes | None:
-        """The row of an earlier run that still holds."""
-        if self._old_rows is None or item.memory is None or not item.memory.digest:
-            return None
-        entry = self._old_rows.entry_of(item.key, int.from_bytes(item.memory.digest[:PLACE]))
-        return entry.lines[0] if entry is not None and entry.lines else None
+    async def _unchanged(self, item: QueuedUrl, response: HttpResponse, result: Result) -> Handled:
+        """What an earlier run has stored still holds, and leads to what it led to."""
+        digest = item.memory.digest if item.memory is not None else b""
+        if digest and self._pages is None:
+            requests = msgspec.msgpack.decode(digest[PLACE + TEXT :], type=tuple[FoundRequest, ...])
+            result.end, result.same = "unchanged", True
+            self._follow(item, ReadAnswer(requests=requests), result)
+            return Handled(response.outcome, result)
+        entry = None
+        if digest and self._old_rows is not None:
+            entry = self._old_rows.entry_of(item.key, int.from_bytes(digest[:PLACE]))
+        if entry is not None and entry.lines:
+            return await self._read(item, replace(response, body=entry.lines[0]), result, repeatable=True)
+        said = "304 Not Modified, and nothing is known that could be the same"
+        return Handled(Outcome(Code.HTTP_ERROR, 304, said), Result(requests=result.requests, detail=said))
 
     def _request(self, item: QueuedUrl, stored: Stored) -> HttpRequest:
-        if self._functions is None:
-            return HttpRequest(item.url, headers=_conditions(item.memory), largest=self._keeper.largest)
+        headers = stored.headers
+        if item.memory is not None and self._job.conditional and (stored.method, stored.body) == ("GET", None):
+            pairs = (("If-None-Match", item.memory.etag), ("If-Modified-Since", item.memory.modified))
+            headers += tuple((name, value) for name, value in pairs if value)
+        if not self._job.before_each:
+            return HttpRequest(item.url, stored.method, headers, stored.body, largest=self._keeper.largest)
+        stored = msgspec.structs.replace(stored, headers=headers)
         request = request_of(item.url, item.function, stored, max(-MOST_PRIORITY, min(item.priority, MOST_PRIORITY)))
-        for function in self._functions.job.before_each:
+        for function in self._job.before_each:
             said = function(request)
             if said is not None and not isinstance(said, Request):
                 raise FunctionError(f"{function.__name__} returned {type(said).__name__}; expected a Request or None")
@@ -212,8 +210,7 @@ class CrawlHandler:
         url = absolute(request.url, None)
         if host_of(url) != item.host:  # for which there is no leave
             raise FunctionError(f"a function before each request changed the host from {item.host} to {host_of(url)}")
-        headers = request.headers if isinstance(request.headers, tuple) else ()
-        return HttpRequest(url, request.method, headers, request.body)
+        return HttpRequest(url, request.method, request.headers, request.body)
 
     async def _send(self, item: QueuedUrl, request: HttpRequest, permit: Permit) -> HttpResponse:
         if self._archive is not None:
@@ -237,27 +234,23 @@ class CrawlHandler:
 
     def _meaning(self, response: HttpResponse) -> Outcome:
         """What a response means where a job declares it; that of larger ones is worked out in a reader."""
-        answers = self._functions.job.answers if self._functions is not None else None
+        answers = self._job.answers
         if answers is None or len(response.body) > LARGEST_MEANING:
             return response.outcome
         reply = Reply(response.url, response.status, response.headers, response.body)
         return answers.read(reply.seen, self._clock.wall()) or response.outcome
 
-    def _is_read(self, item: QueuedUrl, response: HttpResponse) -> bool:
-        """Whether a function is given the response."""
-        if response.outcome.ok:
-            return True
-        if self._functions is None:
-            return False
-        named = self._functions.job.functions[item.function].status
-        return response.status in named and response.outcome.status == response.status
+    def _asks_for(self, item: QueuedUrl, response: HttpResponse) -> bool:
+        """Whether the function of an item reads responses with this status too."""
+        function = self._job.functions.get(item.function)
+        is_named = function is not None and response.status in function.status
+        return is_named and response.outcome.status == response.status
 
     def sitemaps(self, host: str) -> list[FoundUrl]:
         """What a robots.txt of the host names that was read since this was last asked."""
-        if self._robots is None or not self._max_depth or self._functions is not None:
-            return []
-        named = [url for url in self._robots.sitemaps(host) if self._scope.has_host(url.split("/", 3)[2])]
-        return [FoundUrl(url, url.split("/", 3)[2], depth=1, function=SITEMAP, data=b"\1") for url in named]
+        named = self._robots.sitemaps(host) if self._robots is not None and self._job.sitemaps else ()
+        hosts = [(url, url.split("/", 3)[2]) for url in named]
+        return [FoundUrl(url, own, depth=1, function=SITEMAP) for url, own in hosts if self._scope.has_host(own)]
 
     async def _meet(self, host: str) -> None:
         """Take up what is stored of a host, before its first request."""
@@ -290,7 +283,7 @@ class CrawlHandler:
         return Head(
             id=item.id, url=item.url, status=response.status, headers=response.headers, depth=item.depth,
             function=item.function, data=item.data, run=self._ledger.run, at=at, seconds=response.latency,
-            stored=f'"{when(at)}"'.encode(), hosts=self.more_hosts, priority=item.priority, screenshot=screenshot,
+            stored=when(at), hosts=self.more_hosts, priority=item.priority, screenshot=screenshot,
         )  # fmt: skip
 
     async def _through_wall(
@@ -331,24 +324,11 @@ class CrawlHandler:
         rules = self._robots.now(target) if self._robots is not None else None
         return (changed or (own != "" and own in unquote(query))) and (rules is None or rules.decide(target).allowed)
 
-    def _moved(self, item: QueuedUrl, stored: Stored, response: HttpResponse, result: Result) -> Handled:
+    async def _moved(self, item: QueuedUrl, stored: Stored, response: HttpResponse, result: Result) -> Handled:
         """A redirect: its target is an address of its own, if it belongs to the crawl."""
         target = response.location or ""
         host = target.split("/", 3)[2]
         result.end, result.counts, result.detail = "moved", False, target
-        if self._functions is None:
-            data, moves = count_move(item)
-            if moves > MOST_MOVES:
-                loop = Outcome(Code.REDIRECT_LOOP, response.status, f"{moves} redirects, and no end in sight")
-                return Handled(loop, Result(requests=result.requests, detail=loop.detail))
-            if item.depth == 0 and not self._scope.has_host(host):
-                self._scope.hosts.add(host)
-                self.more_hosts += (host,)
-            row = row_of(self._head(item, response), "OK", moved_to=target)
-            result.lines = (msgspec.json.encode(row),)
-            if self._scope.wants(target):
-                result.found = [FoundUrl(target, host, depth=item.depth, function=item.function, data=data)]
-            return Handled(response.outcome, result, size=len(result.lines[0]))
         moves = stored.moves + 1
         if moves > MOST_MOVES:
             loop = Outcome(Code.REDIRECT_LOOP, response.status, f"{moves} redirects, and no end in sight")
@@ -360,25 +340,33 @@ class CrawlHandler:
         changed = {} if keeps else {"method": "GET", "body": None}
         headers = stored.headers if host == item.host else ()
         after = msgspec.structs.replace(stored, headers=headers, moves=moves, **changed)
-        # What a job has given a key of its own is read wherever it leads.
-        own = f"{item.key.hex()} {moves}" if stored.keyed or stored.only else None
-        key = request_key(target, after.method, after.body, own)
-        result.found = [
-            FoundUrl(
-                target, host, b"" if key == url_key(target) else key, item.depth, priority=item.priority,
-                function=item.function, data=after.pack() or b"",
-            )
-        ]  # fmt: skip
-        return Handled(response.outcome, result)
+        if self._pages is not None:
+            if item.depth == 0 and not self._scope.has_host(host):
+                self._scope.hosts.add(host)
+                self.more_hosts += (host,)
+            row = row_of(self._head(item, response), "OK", moved_to=target)
+            result.lines = (msgspec.json.encode(row),)
+            key = b""
+        else:
+            # What a job has given a key of its own is read wherever it leads.
+            own = f"{item.key.hex()} {moves}" if stored.keyed or stored.only else None
+            key = request_key(target, after.method, after.body, own)
+        if self._pages is None or self._scope.wants(target):
+            key, data = b"" if key == url_key(target) else key, after.pack()
+            result.found = [
+                FoundUrl(target, host, key, item.depth, priority=item.priority, function=item.function, data=data)
+            ]
+        if self._asks_for(item, response):
+            return await self._read(item, response, result, repeatable=False)
+        return Handled(response.outcome, result, size=sum(map(len, result.lines)))
 
     async def _read(self, item: QueuedUrl, response: HttpResponse, result: Result, *, repeatable: bool) -> Handled:
-        rendered = result.rendered
+        rendered, function = result.rendered, self._job.functions.get(item.function)
         head = self._head(item, response, body_path(rendered.picture) if rendered and rendered.picture else "")
-        functions = self._functions
-        if functions is not None and functions.job.functions[item.function].is_async:
-            answer = await functions.read_async(head, response.body)
-        elif functions is None and self._is_small_json(item, response):
-            answer = read_document(head, response.body, keep_noindex=self._keep_noindex)
+        if function is not None and function.is_async:
+            answer = await self._functions.read_async(head, response.body)
+        elif self._pages is not None and self._is_small_json(item, response):
+            answer = read_document(head, response.body, keep_noindex=self._pages.keep_noindex)
         else:
             try:
                 read = await self._readers.run(item.host, msgspec.msgpack.encode(head), response.body)
@@ -391,29 +379,36 @@ class CrawlHandler:
         if answer.is_bare and rendered is None:
             result.end = BARE
             return Handled(response.outcome, result)
-        if rendered is not None and rendered.onward and functions is None and self._scope.wants(rendered.onward):
+        if rendered is not None and rendered.onward and self._pages is not None and self._scope.wants(rendered.onward):
             answer.links = tuple(dict.fromkeys([*answer.links, rendered.onward]))
         outcome = self._judged(item.host, answer, response)
-        result.end, result.lines, result.detail, result.text = answer.end, answer.lines, answer.detail, answer.text
-        result.counts = item.function != SITEMAP or functions is not None
-        self.passed += answer.passed
+        result.end, result.lines, result.text = answer.end and (result.end or answer.end), answer.lines, answer.text
+        result.detail = answer.detail or result.detail
+        result.counts = result.counts and item.function != SITEMAP
+        result.same = answer.end == "unchanged"
         self.deep += answer.deep
-        if functions is None and answer.end == "fetched" and response.status != 304:
-            self._keep_body(response, result)
         if outcome.ok:
+            if self._pages is not None and answer.end == "fetched":
+                self._keep_body(response, result)
             self._follow(item, answer, result)
-            etag, modified = response.header("etag") or "", response.header("last-modified") or ""
-            if not answer.is_shown:
-                etag = modified = ""
-            if (etag or modified or self._revisits) and functions is None and answer.end == "fetched":
-                text = answer.text or blake2b(response.body, digest_size=8).digest()
-                result.memory = PageMemory(item.key, etag[:500], modified[:100], text, seen=head.at)
+            result.memory = self._memory(item, answer, response) if result.end == "fetched" else None
             if item.kind == "visit" and item.memory is not None:
                 result.same = result.memory is None or result.memory.digest == item.memory.digest[PLACE:]
                 if result.same:
                     result.lines, result.kept = (), []
         size = sum(map(len, answer.lines)) + 100 * len(result.found) + (len(response.body) if result.kept else 0)
         return Handled(outcome, result, size=size, repeatable=repeatable)
+
+    def _memory(self, item: QueuedUrl, answer: ReadAnswer, response: HttpResponse) -> PageMemory | None:
+        """What the next request for a page has to know about this one."""
+        etag = (response.header("etag") or "")[:500] if answer.is_whole else ""
+        modified = (response.header("last-modified") or "")[:100] if answer.is_whole else ""
+        if not (self._job.conditional and (etag or modified or self._revisits)):
+            return None
+        digest = answer.text or blake2b(response.body, digest_size=TEXT).digest()
+        if self._pages is None:
+            digest += msgspec.msgpack.encode(answer.requests)
+        return PageMemory(item.key, etag, modified, digest, seen=response.at or self._clock.wall())
 
     def _keep_body(self, response: HttpResponse, result: Result) -> None:
         """Keep the body of a page in a file, if it is wanted, and name it in its row, with how it was rendered."""
@@ -449,32 +444,24 @@ class CrawlHandler:
     def _follow(self, item: QueuedUrl, answer: ReadAnswer, result: Result) -> None:
         """What a response leads to, as far as the depth allows."""
         depth = item.depth + 1
-        if depth > self._max_depth and answer.links:
-            self.deep += len(answer.links)
-        else:
-            mark = mark_of(item.url) if answer.links else b""
-            result.found += [FoundUrl(url, url.split("/", 3)[2], depth=depth, data=mark) for url in answer.links]
+        data = Stored(by=mark_of(item.url)).pack() if answer.links else b""
+        result.found += [
+            FoundUrl(url, url.split("/", 3)[2], depth=depth, priority=self._priority(url), data=data)
+            for url in answer.links
+        ]
         for each in answer.requests:
             # What a sitemap lists is one link from the beginning, however it was found.
             deep = 1 if item.function == SITEMAP else item.depth if each.no_deeper else depth
-            result.found.append(found_url(each, deep))
+            result.found.append(found_url(each, deep, each.priority or self._priority(each.url)))
+
+    def _priority(self, url: str) -> int:
+        return MOST_PRIORITY if self._first and any(each.match(url) is not None for each in self._first) else 0
 
 
-def found_url(found: FoundRequest, depth: int) -> FoundUrl:
+def found_url(found: FoundRequest, depth: int, priority: int) -> FoundUrl:
     """What goes into the ledger."""
     host = found.url.split("/", 3)[2]
-    return FoundUrl(
-        found.url, host, found.key, depth, priority=found.priority, function=found.function, data=found.data
-    )
+    return FoundUrl(found.url, host, found.key, depth, priority=priority, function=found.function, data=found.data)
 
 
-_PLAIN = Stored()
 _decode = msgspec.msgpack.Decoder(ReadAnswer).decode
-
-
-def _conditions(memory: PageMemory | None) -> Headers:
-    """What has the host say 304 if nothing has changed."""
-    if memory is None:
-        return ()
-    pairs = (("If-None-Match", memory.etag), ("If-Modified-Since", memory.modified))
-    return tuple((name, value) for name, value in pairs if value)

@@ -23,7 +23,7 @@ Argument = str | int | float | bool
 F = TypeVar("F", bound=Callable[..., Any])
 
 # What these statuses say is for us and not for a function: who we are, or to wait.
-NEVER_READ = frozenset({401, 407, 408, 425, 429, 503})
+NEVER_READ = frozenset({304, 401, 407, 408, 425, 429, 503})
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -139,15 +139,15 @@ class Job:
     ) -> Callable[[F], F]:
         """Add a page function: it is given each `Page` whose URL fits, and yields records, links and requests.
 
-        `status` has those that it reads beside 2xx: (404, 410). With `render` a browser runs the page's scripts first.
-        A job with page functions obeys robots.txt.
+        `status` has those that it reads beside 2xx: (301, 404, 410). With `render` a browser runs the page's scripts
+        first. A job with page functions obeys robots.txt.
         """
         if callable(pattern):
             raise JobError(f"{self.name}: @job.page has no pattern; expected one, as in @job.page('/list/*')")
         read = frozenset(status)
-        if wrong := sorted(each for each in read if each in NEVER_READ or not 400 <= each < 600):
+        if wrong := sorted(each for each in read if each in NEVER_READ or not 300 <= each < 600):
             never = ", ".join(map(str, sorted(NEVER_READ)))
-            raise JobError(f"{self.name}: status of {pattern} has {wrong[0]}; expected 400 to 599, and not {never}")
+            raise JobError(f"{self.name}: status of {pattern} has {wrong[0]}; expected 300 to 599, and not {never}")
         found = _pattern(self.name, "page", pattern)
 
         def add(function: F) -> F:

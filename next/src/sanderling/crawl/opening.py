@@ -4,9 +4,8 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,19 @@ from sanderling.crawl.handler import CrawlHandler, found_url
 from sanderling.crawl.job import Job, JobError
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.options import AUTO, CrawlOptions, JobOptions, PagesOptions
-from sanderling.crawl.pages import SITEMAP
+from sanderling.crawl.pattern import UrlPattern
 from sanderling.crawl.render import RenderRules, open_renderer
 from sanderling.crawl.repeats import Repeats
-from sanderling.crawl.request import Request, Stored
+from sanderling.crawl.request import Request
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.room import RoomBound
 from sanderling.crawl.run import CrawlRun, Parts
 from sanderling.crawl.scope import CrawlScope, LeaveOut, ScopeRules, lines_of, read_seeds
 from sanderling.crawl.session import JobSession
 from sanderling.crawl.sink import CrawlSink, CrawlState
-from sanderling.crawl.source import CUT, CrawlSource, HostShares, Progress, Settled
-from sanderling.crawl.watchdog import AFTER, Watchdog
-from sanderling.crawl.work import JobWork, PagesWork
+from sanderling.crawl.source import CUT, GONE, CrawlSource, HostShares, Progress
+from sanderling.crawl.watchdog import Watchdog
+from sanderling.crawl.work import PageRules, Work
 from sanderling.engine.host_locks import HostLocks
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import BlameRules, EngineRules, RetryRule
@@ -43,20 +42,18 @@ from sanderling.files import FolderError, FolderLock, make_folder, read_small, w
 from sanderling.ids import UrlError, host_of
 from sanderling.limit import Limiter
 from sanderling.options import OptionError
-from sanderling.outcome import Code, Outcome
+from sanderling.outcome import Outcome
 from sanderling.readers.automatic import automatic_count
 from sanderling.readers.pool import Readers
 from sanderling.records.rows import RowReader, RowWriter
 from sanderling.redact import Secret
-from sanderling.stores import Batch, EndedUrl, FoundUrl, Ledger, QueuedUrl, RetryUrl, open_ledger
+from sanderling.stores import Batch, FoundUrl, Ledger, open_ledger
 from sanderling.systems import check_edition
 
 LEDGER = "crawl.db"
 ROWS = {"pages": "pages", "jobs": "records"}  # by system, how its files of rows are called
 # Options that bound a crawl. A larger one goes on with what the smaller one cut off.
 BOUNDS = ("max-same-text", "max-per-host", "max-per-domain")
-GONE = "gone"  # the code of requests whose function the job has no more
-UNBOUNDED = 1 << 60
 _OF_REQUESTS = frozenset({"rps", "policy", "contact", "private", "timeout", "patience"})
 _EACH_TIME = frozenset({"out", "urls", "seeds", "readers", "file", "try_"})
 
@@ -67,27 +64,21 @@ class CrawlNotes(msgspec.Struct):
     options: dict[str, Any]  # that were given, those of all runs so far
     plan: dict[str, Any]
     starts: tuple[str, ...] = ()
-    excluded: str = ""  # a digest of what is left out
+    excluded: str = ""  # a digest of what is left out, and of the hosts that belong
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlPlan:
-    """What is to be crawled."""
+    """What is to be crawled: by a job, which for `pages crawl` has no functions."""
 
     system: str
     options: CrawlOptions
-    notes: CrawlNotes
-    before: CrawlNotes | None
-    scope: CrawlScope
-    leave_out: LeaveOut | None
-    begin: Callable[[bool], Sequence[FoundUrl]]
-    max_depth: int
-    most: int | None  # pages, or requests of a job
-    most_records: int | None = None
-    functions: Functions | None = None
-    work: PagesWork | JobWork | None = None
-    renders: RenderRules = field(default_factory=RenderRules)
-    max_same_text: int = 0
+    functions: Functions
+    work: Work  # for readers
+    values: dict[str, Any]  # by which a folder is known to be this crawl's
+    starts: tuple[str, ...]
+    begin: Callable[[bool], Sequence[FoundUrl]]  # where it begins; what is new of that, if the run has begun
+    renders: RenderRules
 
 
 def notes_path(folder: Path, system: str) -> Path:
@@ -137,20 +128,21 @@ async def open_run(options: CrawlOptions, clock: Clock, job: Job | None = None) 
         path = notes_path(options.out, system)
         before = read_notes(path) if path.exists() else None
         given = {**(before.options if before is not None else {}), **options.given}
-        leave_out, excluded = None, ""
-        if (file := given.get("leave_out")) is not None:
-            lines = lines_of(Path(file))
-            leave_out = LeaveOut(lines, str(file))
-            excluded = blake2b("\n".join(lines).encode(), digest_size=8).hexdigest()
+        file = given.get("leave_out")
+        left_out = lines_of(Path(file)) if file is not None else []
+        leave_out = LeaveOut(left_out, str(file)) if left_out else None
         if isinstance(options, PagesOptions):
-            wanted = _pages(PagesOptions(**given), before, leave_out, excluded)
+            wanted = _pages(PagesOptions(**given), before.starts if before is not None else ())
         elif isinstance(options, JobOptions) and job is not None:
             given = given if given.get("rps") or job.rps is None else {**given, "rps": job.rps}
-            wanted = _job(JobOptions(**given), before, leave_out, excluded, job, source)
+            wanted = _job(JobOptions(**given), job, source, is_new=before is None)
         else:
             raise TypeError(type(options).__name__)
+        excluded = "\n".join([*left_out, "", *sorted(wanted.work.scope.hosts), *wanted.work.scope.below])
+        digest = blake2b(excluded.encode(), digest_size=8).hexdigest()
+        notes = CrawlNotes(_noted(wanted.options), wanted.values, wanted.starts, digest)
         async with AsyncExitStack() as stack:
-            yield await _open(stack, wanted, clock)
+            yield await _open(stack, wanted, notes, before, leave_out, clock)
 
 
 def _noted(options: CrawlOptions) -> dict[str, Any]:
@@ -164,57 +156,46 @@ def _noted(options: CrawlOptions) -> dict[str, Any]:
     return kept
 
 
-def _pages(options: PagesOptions, before: CrawlNotes | None, leave_out: LeaveOut | None, excluded: str) -> CrawlPlan:
-    starts = tuple(dict.fromkeys([*(before.starts if before else ()), *options.urls, *read_seeds(options.seeds)]))
+def _pages(options: PagesOptions, before: tuple[str, ...]) -> CrawlPlan:
+    starts = tuple(dict.fromkeys([*before, *options.urls, *read_seeds(options.seeds)]))
     if not starts:
         raise OptionError("URL is missing; expected where to begin, as in https://example.org/")
     hosts = [url.split("/", 3)[2] for url in starts]
-    try:
-        rules = ScopeRules.of([*hosts, *options.allow], options.only, options.skip)
-        scope = CrawlScope(rules)
-    except ValueError as error:
-        raise OptionError(f"--only or --skip: {error}") from None
     if not options.private and all(map(is_own, starts)):
         raise OptionError(f"URL: {starts[0]} is on your own machine or network; --private requests such addresses too")
+    rules = ScopeRules.of([*hosts, *options.allow], options.only, options.skip)
+    job = Job("pages", start=starts, robots=True, sitemaps=options.depth > 0, conditional=True)
     renders = RenderRules(options.render)
-    notes = CrawlNotes(_noted(options), options.plan(), starts, excluded)
     return CrawlPlan(
-        "pages", options, notes, before, scope, leave_out,
-        lambda _: [FoundUrl(url, url.split("/", 3)[2]) for url in starts],
-        options.depth, options.max_pages, max_same_text=options.max_same_text,
-        work=PagesWork(rules, options.text, options.keep_noindex, options.depth > 0, renders.auto), renders=renders,
+        "pages", options, Functions(job, rules, {}, ""),
+        Work(rules, PageRules(options.text, options.keep_noindex, options.depth, renders.auto)), options.plan(), starts,
+        lambda _: [FoundUrl(url, url.split("/", 3)[2]) for url in starts], renders,
     )  # fmt: skip
 
 
-def _job(
-    options: JobOptions, before: CrawlNotes | None, leave_out: LeaveOut | None, excluded: str, job: Job, source: bytes
-) -> CrawlPlan:
+def _job(options: JobOptions, job: Job, source: bytes, *, is_new: bool) -> CrawlPlan:
     job.check()
     arguments = job.arguments_with(options.set)
     hosts = _hosts_of(job)
     if not options.private and options.from_ is None and all(is_own(f"https://{host}/") for host in hosts):
         raise OptionError(f"{hosts[0]} is on your own machine or network; --private requests such addresses too")
-    try:
-        rules = ScopeRules.of(hosts, [each.text for each in job.only], [each.text for each in job.skip])
-    except ValueError as error:
-        raise JobError(f"{job.name}: {error}") from None
+    only = options.only or tuple(each.text for each in job.only)
+    rules = ScopeRules.of(hosts, only, (*(each.text for each in job.skip), *options.skip))
     functions = Functions(job, rules, arguments, str(options.file))
     seeds = read_seeds(options.seeds)
-    plan = {"job": job.name, "arguments": arguments}
-    notes = CrawlNotes(_noted(options), plan, (), f"{excluded} {' '.join(hosts)}")
     # What it begins with is wrong or right before anything is requested; it is asked once for each run.
-    first = [] if before is not None else [found_url(each, 0) for each in starts_of(functions, seeds)]
+    first = [found_url(each, 0, each.priority) for each in starts_of(functions, seeds)] if is_new else []
 
     def begin(begun: bool) -> Sequence[FoundUrl]:  # noqa: FBT001 - as its caller says it
-        if begun:
-            return [found_url(each, 0) for each in starts_of(functions, seeds, only_more=True)] if seeds else ()
-        return first or [found_url(each, 0) for each in starts_of(functions, seeds)]
+        if begun and not seeds:
+            return ()
+        more = starts_of(functions, seeds, only_more=begun)
+        return (not begun and first) or [found_url(each, 0, each.priority) for each in more]
 
+    typed = {name: list(vars(options)[name]) for name in ("only", "skip") if vars(options)[name]}
     return CrawlPlan(
-        "jobs", options, notes, before, CrawlScope(rules), leave_out,
-        begin,
-        UNBOUNDED, _least(job.max_requests, options.try_), job.max_records, functions,
-        JobWork(source, str(options.file), rules, arguments),
+        "jobs", options, functions, Work(rules, None, source, str(options.file), arguments),
+        {"job": job.name, "arguments": arguments, **typed}, (), begin,
         RenderRules(functions=[name for name, each in job.functions.items() if each.render]),
     )  # fmt: skip
 
@@ -240,28 +221,32 @@ def _hosts_of(job: Job) -> list[str]:
     return list(dict.fromkeys(hosts))
 
 
-async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> CrawlRun:
-    options, functions = wanted.options, wanted.functions
-    folder, job = options.out, functions.job if functions is not None else None
-    every = options.every if isinstance(options, PagesOptions) else None
+async def _open(
+    stack: AsyncExitStack, wanted: CrawlPlan, notes: CrawlNotes, before: CrawlNotes | None, leave_out: LeaveOut | None,
+    clock: Clock,
+) -> CrawlRun:  # fmt: skip
+    options, functions, job = wanted.options, wanted.functions, wanted.functions.job
+    pages = options if isinstance(options, PagesOptions) else None
+    folder, name, notes_file = options.out, ROWS[wanted.system], notes_path(options.out, wanted.system)
+    every = pages.every if pages is not None else None
     kinds = ("new", "again", "visit") if every is not None else ("new", "again")
-    ledger = await stack.enter_async_context(ledger_of(folder, wanted.notes, clock, kinds=kinds))
-    if wanted.notes != wanted.before:
-        write_file(notes_path(folder, wanted.system), msgspec.json.format(msgspec.json.encode(wanted.notes)) + b"\n")
+    ledger = await stack.enter_async_context(ledger_of(folder, notes, clock, kinds=kinds))
+    if notes != before:
+        write_file(notes_file, msgspec.json.format(msgspec.json.encode(notes)) + b"\n")
     if (half := read_journal(folder)) is not None:
-        await forget(folder, ROWS[wanted.system], notes_path(folder, wanted.system), ledger, half)
+        await forget(folder, name, notes_file, ledger, half)
     state = msgspec.msgpack.decode(ledger.state, type=CrawlState) if ledger.state else CrawlState()
-    wanted.scope.hosts.update(state.hosts)
-    if wanted.before is not None:
-        await _take_up(ledger, wanted, wanted.before)
+    scope = CrawlScope(wanted.work.scope, state.hosts)
+    if before is not None:
+        await _take_up(ledger, options, notes, before)
     counts = await ledger.counts()
     files = await ledger.row_files()
-    rows = RowWriter(folder, ROWS[wanted.system], files, ledger.process)
+    rows = RowWriter(folder, name, files, ledger.process)
     stack.callback(rows.close)
-    types, max_file = (options.files, options.max_file) if isinstance(options, PagesOptions) else ((), 0)
-    keeper = Keeper(folder, options.keep, types, max_file, files, ROWS[wanted.system], ledger.process)
+    types, max_file = (pages.files, pages.max_file) if pages is not None else ((), 0)
+    keeper = Keeper(folder, options.keep, types, max_file, files, name, ledger.process)
     stack.callback(keeper.close)
-    old_rows = stack.enter_context(RowReader(folder, ROWS[wanted.system], files)) if job is None and files else None
+    old_rows = stack.enter_context(RowReader(folder, name, files)) if pages is not None and files else None
     archive = None
     if isinstance(options, JobOptions) and options.from_ is not None:
         archive = await asyncio.to_thread(KeptArchive, options.from_)
@@ -269,17 +254,11 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
     limiter = limiter_for(options, clock=clock) if archive is None else Limiter(policy="none", clock=clock)
     client = await stack.enter_async_context(Client(options, limiter, clock=clock))
     count = automatic_count() if options.readers == AUTO else options.readers
-    argument = msgspec.msgpack.encode(wanted.work)
-    readers = await stack.enter_async_context(
-        Readers(
-            "sanderling.crawl.work:open_work",
-            argument,
-            count=count,
-            clock=clock,
-            closes=job is not None and bool(job.closers),
-        )
-    )
-    robots = RobotsRules(client, clock) if archive is None and (job is None or job.robots) else None
+    work = msgspec.msgpack.encode(wanted.work)
+    closes = bool(job.closers)
+    pool = Readers("sanderling.crawl.work:open_work", work, count=count, clock=clock, closes=closes)
+    readers = await stack.enter_async_context(pool)
+    robots = RobotsRules(client, clock) if archive is None and job.robots else None
     renderer = None
     if options.screenshots and not wanted.renders:
         raise OptionError("--screenshots: no page is rendered; say which with --render, or render=True in the job")
@@ -288,88 +267,52 @@ async def _open(stack: AsyncExitStack, wanted: CrawlPlan, clock: Clock) -> Crawl
         def may(url: str) -> bool:
             """Whether a page that is rendered may request an address; what robots.txt is not known of it may."""
             known = robots.now(url) if robots is not None else None
-            named = wanted.leave_out is not None and wanted.leave_out.names(url)
+            named = leave_out is not None and leave_out.names(url)
             return not named and (known is None or known.decide(url).allowed)
 
         renderer = await stack.enter_async_context(open_renderer(options, client, clock, may))
     session = None
-    if job is not None and job.auth is not None and archive is None:
-        session = JobSession(job.auth, wanted.scope.has_host, client, clock)
+    if job.auth is not None and archive is None:
+        session = JobSession(job.auth, scope.has_host, client, clock)
     watchdog = None
-    if functions is not None and job is not None and any(each.is_async for each in job.functions.values()):
-        if isinstance(options, JobOptions):
-            watchdog = Watchdog(folder, options.file)
-            stack.callback(watchdog.close)
+    if isinstance(options, JobOptions) and any(each.is_async for each in job.functions.values()):
+        watchdog = Watchdog(folder, options.file)
+        stack.callback(watchdog.close)
         for opener in job.openers if count else ():
             opener()
         if count:
             stack.callback(functions.close)
-    counted = ("requests",) if job is not None else ("fetched", "unchanged")
+    tried = options.try_ if isinstance(options, JobOptions) else None
+    counted = ("fetched", "unchanged") if pages is not None else ("requests",)
     progress = Progress(
         fetched=sum(number for (end, _), number in counts.ends.items() if end in counted),
         records=sum(each.rows for each in files if each.file.endswith(".jsonl")),
-        most=wanted.most,
-        most_records=wanted.most_records,
-        of_requests=job is not None,
+        most=pages.max_pages if pages is not None else _least(job.max_requests, tried),
+        most_records=job.max_records,
+        of_requests=pages is None,
     )
-    repeats = Repeats(wanted.max_same_text, state.repeats)
-    late: set[str] = set()  # what held the loop in an earlier run, and goes behind the others
+    repeats = Repeats(pages.max_same_text if pages is not None else 0, state.repeats)
     shares = HostShares(options.max_per_host, options.max_per_domain)
-
-    def settle(item: QueuedUrl) -> Settled | None:
-        """What is not to be requested, and why."""
-        if wanted.leave_out is not None and wanted.leave_out.names(item.url):
-            return EndedUrl(item, "left_out", Code.SKIPPED, detail="--leave-out names it", requests=0)
-        if functions is not None:
-            if watchdog is not None and (held := watchdog.held.get(item.url)) is not None:
-                if held.times > 1:
-                    watchdog.drop(item.url)
-                    said = f"{held.place} held the whole crawl for a minute, twice"
-                    return EndedUrl(item, "failed", Code.PARSE_ERROR, 0, said, requests=0)
-                if item.url not in late:
-                    late.add(item.url)
-                    return RetryUrl(item, clock.wall() + AFTER, item.failures, "")
-            if (settled := _settle_of_job(item, functions, wanted.scope)) is not None:
-                return settled
-        elif item.function == SITEMAP or not item.depth or item.kind == "visit":
-            return None
-        option = "max-same-text" if repeats.is_over(item.url) else shares.take(item.host)
-        return RetryUrl(item, inf, item.failures, option) if option else None
-
+    shares.learn(counts.ends)
     handler = CrawlHandler(
-        ledger, client, readers, robots, wanted.scope, clock,
-        max_depth=wanted.max_depth, keeper=keeper, archive=archive, revisits=every is not None, old_rows=old_rows,
-        functions=functions, session=session, renders=wanted.renders, renderer=renderer,
-        keep_noindex=isinstance(options, PagesOptions) and options.keep_noindex,
+        functions, ledger, client, readers, robots, scope, clock, keeper=keeper, pages=wanted.work.pages,
+        first=[UrlPattern(text) for text in pages.first] if pages is not None else (), archive=archive,
+        revisits=every is not None, old_rows=old_rows, session=session, more_hosts=state.hosts,
+        renders=wanted.renders, renderer=renderer,
     )  # fmt: skip
-    handler.more_hosts = state.hosts
     sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper, every)
-    source = CrawlSource(ledger, limiter, settle, progress, shares, clock)
+    source = CrawlSource(ledger, limiter, job, scope, leave_out, watchdog, repeats, shares, progress, clock)
     rules = EngineRules(blame=BlameRules(patience=options.patience))
     if options.policy == "aimd":
         rules = EngineRules(blame=None, retry=_retry_rule(limiter))
     locks = HostLocks(folder.resolve().parent)  # crawls beside each other never share a host
     engine = Engine(source, handler, sink, limiter, clock, rules, locks)
-    bounds = {name: vars(options).get(name.replace("-", "_")) for name in BOUNDS}
+    bounds = {each: vars(options).get(each.replace("-", "_")) for each in BOUNDS}
     parts = Parts(
-        wanted.system, folder, ROWS[wanted.system], notes_path(folder, wanted.system), ledger, limiter, readers,
-        handler, sink, keeper, RoomBound(folder, options.max_disk, clock), engine, progress, clock, wanted.begin,
-        bounds,
+        wanted.system, folder, name, notes_file, ledger, limiter, readers, handler, sink, keeper,
+        RoomBound(folder, options.max_disk, clock), engine, progress, shares, clock, wanted.begin, bounds,
     )  # fmt: skip
     return CrawlRun(parts, counts, state.begun)
-
-
-def _settle_of_job(item: QueuedUrl, functions: Functions, scope: CrawlScope) -> Settled | None:
-    if item.function not in functions.job.functions:
-        return RetryUrl(item, inf, item.failures, GONE)
-    if not scope.has_host(item.host):
-        said = f"{item.host} is none of the job's hosts"
-        return EndedUrl(item, "left_out", Code.REFUSED, detail=said, requests=0)
-    if item.kind == "new" and item.data:
-        stored = Stored.unpack(item.data)
-        if stored.flaw:
-            return EndedUrl(item, "failed", Code.PARSE_ERROR, 200, stored.flaw, requests=0)
-    return None
 
 
 def _retry_rule(limiter: Limiter) -> RetryRule:
@@ -382,9 +325,8 @@ def _retry_rule(limiter: Limiter) -> RetryRule:
     return retry
 
 
-async def _take_up(ledger: Ledger, wanted: CrawlPlan, before: CrawlNotes) -> None:
+async def _take_up(ledger: Ledger, options: CrawlOptions, notes: CrawlNotes, before: CrawlNotes) -> None:
     """Make due what waited for another bound, another job or another list."""
-    options = wanted.options
     counts = await ledger.counts()
     for name in (*BOUNDS, GONE):
         field = name.replace("-", "_")
@@ -393,7 +335,7 @@ async def _take_up(ledger: Ledger, wanted: CrawlPlan, before: CrawlNotes) -> Non
         if number and (name == GONE or vars(options)[field] != then):
             await ledger.retry("waiting", code=name)
             await ledger.commit(Batch(tally={(CUT, name): -number}))
-    if before.excluded != wanted.notes.excluded:
+    if before.excluded != notes.excluded:
         await ledger.retry("left_out")
 
 

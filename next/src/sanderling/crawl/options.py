@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from sanderling.crawl.pattern import UrlPattern
 from sanderling.fetch.options import RequestOptions
 from sanderling.forms import Bytes, Form, Seconds, SecretOrText, Url
 from sanderling.observe.options import ObserveOptions
@@ -19,6 +20,11 @@ def _shown(count: int) -> str:
     return "auto" if count == AUTO else str(count)
 
 
+def _pattern(text: str) -> str:
+    return UrlPattern(text).text
+
+
+Pattern = Annotated[str, Form(_pattern, "a pattern of pages", "PATTERN")]
 ReaderCount = Annotated[int, Form(_count_of, "a whole number or auto", "N|auto", _shown)]
 
 
@@ -30,6 +36,10 @@ class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is
     leave_out: Path | None = option(
         None, "A file of pages, beginnings of addresses (…/*) and hosts that are never requested."
     )
+    only: tuple[Pattern, ...] = option(
+        (), "Follow links to these pages only: /blog/**, //*.example.org/blog/*.", plan=True
+    )
+    skip: tuple[Pattern, ...] = option((), "Never follow links to these pages: /login, /*/print.", plan=True)
     max_per_host: int | None = option(None, "Pages of one host at most.", low=1)
     max_per_domain: int | None = option(None, "Pages of all hosts under one registered domain at most.", low=1)
     store: SecretOrText | None = option(
@@ -75,8 +85,7 @@ class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
     allow: tuple[str, ...] = option(
         (), "Follow links to this host too; *.example.org is that host and all below it.", plan=True
     )
-    only: tuple[str, ...] = option((), "Follow links to these pages only: /blog/**, //*.example.org/blog/*.", plan=True)
-    skip: tuple[str, ...] = option((), "Never follow links to these pages: /login, /*/print.", plan=True)
+    first: tuple[Pattern, ...] = option((), "Request these pages before the others of their host: /blog/**.")
     keep_noindex: bool = option(default=False, help="Keep what pages say that ask not to be indexed.", plan=True)
     files: tuple[str, ...] = option((), "Keep files of these types: application/pdf, image/*.")
     max_file: Bytes = option(16 << 20, "How large such a file may be.", low=1, high=1 << 30)

@@ -1,6 +1,7 @@
 """Pages: the job that is written already. What a row says of a page, and where a page leads."""
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -11,8 +12,9 @@ import msgspec
 
 from sanderling.crawl.paging import link_of
 from sanderling.crawl.render import needs_scripts
+from sanderling.crawl.request import Stored
 from sanderling.crawl.scope import CrawlScope
-from sanderling.crawl.work import FoundRequest, Head, PagesWork, ReadAnswer
+from sanderling.crawl.work import SITEMAP, FoundRequest, Head, PageRules, ReadAnswer
 from sanderling.extract.charset import charset_of, decode
 from sanderling.extract.html import PageFacts, read_page, refresh_target
 from sanderling.extract.robots import directives
@@ -20,7 +22,6 @@ from sanderling.extract.sitemaps import is_sitemap, read_sitemap
 from sanderling.fetch.messages import in_utf8
 from sanderling.ids import UrlError, normalise_url
 
-SITEMAP = "sitemap"  # the function of requests for sitemaps
 DEEPEST_SITEMAP = 5  # so many of them one inside the other
 MAX_TEXT = 4 << 20  # bytes of a text that is no page
 
@@ -71,40 +72,38 @@ def when(wall: float) -> str:
 
 def row_of(head: Head, outcome: str, **fields: Any) -> PageRow:  # noqa: ANN401 - those of a row
     """The row of a response; `fields` are what its body says."""
-    time = when(head.at)
     said = {name.lower(): value for name, value in reversed(head.headers)}
     return PageRow(
-        id=head.id, url=head.url, outcome=outcome, status=head.status, depth=head.depth, fetched_at=time,
+        id=head.id, url=head.url, outcome=outcome, status=head.status, depth=head.depth, fetched_at=head.stored,
         seconds=round(head.seconds, 3), content_type=said.get("content-type", "")[:200],
         etag=said.get("etag", "")[:500],
-        last_modified=said.get("last-modified", "")[:100], run=head.run, stored=time, **fields,
+        last_modified=said.get("last-modified", "")[:100], run=head.run, stored=head.stored, **fields,
     )  # fmt: skip
 
 
 class PageReader:
     """Reads what came: pages, sitemaps, JSON, texts."""
 
-    def __init__(self, work: PagesWork) -> None:
-        self._work = work
-        self._scope = CrawlScope(work.scope)
+    def __init__(self, rules: PageRules, scope: CrawlScope) -> None:
+        self._rules = rules
+        self._scope = scope
 
     def read(self, head: Head, body: bytes) -> ReadAnswer:
         """What came of a response with a good status."""
-        if len(head.hosts) + len(self._work.scope.hosts) > len(self._scope.hosts):
-            self._scope.hosts.update(head.hosts)
+        self._scope.hosts.update(head.hosts)
         if head.status == 304:
             return self._unchanged(head, body)
         if head.function == SITEMAP:
-            return self._sitemap(head, body)
+            return read_listed(head, body, self._scope)
         kind = _content_type(head)
         media = kind.partition(";")[0].strip().lower()
         if media in _HTML or (media in _UNSAID and _looks_like_html(body)):
             return self._page(head, body, kind)
-        return read_document(head, body, keep_noindex=self._work.keep_noindex)
+        return read_document(head, body, keep_noindex=self._rules.keep_noindex)
 
     def _page(self, head: Head, body: bytes, kind: str) -> ReadAnswer:
         said = _said_by_headers(head)
-        facts = read_page(body, kind or None, head.url, text=self._work.text)  # type: ignore[arg-type] # one of these
+        facts = read_page(body, kind or None, head.url, text=self._rules.text)
         said |= frozenset(facts.robots)
         _put_headers(facts, head)
         every = [link.url for link in facts.links]
@@ -113,15 +112,15 @@ class PageReader:
         cut = "cut: " + "; ".join(facts.cut) if facts.cut else ""
         row = row_of(head, "OK", bytes=len(body), charset=facts.charset, detail=cut)
         nofollow = tuple(link.url for link in facts.links if "nofollow" in link.rel.split())
-        is_shown = self._work.keep_noindex or not ("noindex" in said or _is_past(said, head.at))
+        is_shown = self._rules.keep_noindex or not ("noindex" in said or _is_past(said, head.at))
         if is_shown:
             _put_facts(row, facts, tuple(every))
             row.nofollow = nofollow
             if said:
                 row.metadata = {**row.metadata, "robots": ", ".join(sorted(said))}
-        answer = ReadAnswer(lines=(msgspec.json.encode(row),), text=text_digest(facts, head.url), is_shown=is_shown)
-        answer.is_bare = self._work.finds_bare and needs_scripts(facts.all_text or facts.text or "", body)
-        return self._led_to(every, nofollow, answer, said)
+        answer = ReadAnswer(lines=(msgspec.json.encode(row),), text=text_digest(facts, head.url), is_whole=is_shown)
+        answer.is_bare = self._rules.finds_bare and needs_scripts(facts.all_text or facts.text or "", body)
+        return self._lead_on(head, every, nofollow, answer, said)
 
     def _unchanged(self, head: Head, line: bytes) -> ReadAnswer:
         """The same links as in the row of an earlier run."""
@@ -129,35 +128,45 @@ class PageReader:
         row = row_of(head, "NOT_MODIFIED")
         answer = ReadAnswer(lines=(msgspec.json.encode(row),), end="unchanged", code="NOT_MODIFIED")
         said = frozenset(old.metadata.get("robots", "").split(", "))
-        return self._led_to(list(old.links), old.nofollow, answer, said)
+        return self._lead_on(head, list(old.links), old.nofollow, answer, said)
 
-    def _led_to(
-        self, links: list[str], nofollow: tuple[str, ...], answer: ReadAnswer, said: frozenset[str]
+    def _lead_on(
+        self, head: Head, links: list[str], nofollow: tuple[str, ...], answer: ReadAnswer, said: frozenset[str]
     ) -> ReadAnswer:
+        """Add to the answer which of the links are followed."""
         passed = set(nofollow)
-        urls = [url for url in links if url not in passed] if "nofollow" not in said and self._work.follows else []
+        urls = [url for url in links if url not in passed] if "nofollow" not in said and self._rules.depth else []
         wanted = [url for url in urls if self._scope.wants(url)]
         has_host = self._scope.has_host
         named = (url for url in urls if url.endswith((".xml", ".txt", ".gz")) and is_sitemap(url))
         maps = {url for url in named if has_host(url.split("/", 3)[2])}
         if maps:
             wanted = [url for url in wanted if url not in maps]
-            answer.requests = tuple(FoundRequest(url, SITEMAP, data=b"\1") for url in maps)
-        answer.links, answer.passed = tuple(wanted), len(urls) - len(wanted) - len(maps)
+            answer.requests = tuple(FoundRequest(url, SITEMAP) for url in maps)
+        answer.passed = len(urls) - len(wanted) - len(maps)
+        if head.depth < self._rules.depth:
+            answer.links = tuple(wanted)
+        else:
+            answer.deep = len(wanted)
         return answer
 
-    def _sitemap(self, head: Head, body: bytes) -> ReadAnswer:
-        facts = read_sitemap(body, head.url)
-        level = head.data[0] if head.data else 1
-        answer = ReadAnswer(end=SITEMAP, detail="; ".join(facts.cut))
-        wanted = [url for url in facts.pages if self._scope.wants(url)]
-        # A sitemap costs no depth: what it lists is one link from the beginning.
-        found = [FoundRequest(url, no_deeper=True) for url in wanted]
-        if level < DEEPEST_SITEMAP:
-            inner = [url for url in facts.sitemaps if self._scope.has_host(url.split("/", 3)[2])]
-            found += [FoundRequest(url, SITEMAP, data=bytes([level + 1]), no_deeper=True) for url in inner]
-        answer.requests, answer.passed = tuple(found), len(facts.pages) - len(wanted)
-        return answer
+
+def read_listed(
+    head: Head, body: bytes, scope: CrawlScope, function_for: Callable[[str], str | None] = lambda _: ""
+) -> ReadAnswer:
+    """What a sitemap lists: pages, each for the function that `function_for` names, and further sitemaps.
+
+    A sitemap costs no depth: what it lists is one link from the beginning.
+    """
+    facts, stored = read_sitemap(body, head.url), Stored.unpack(head.data)
+    named = [(url, function_for(url) if scope.wants(url) else None) for url in facts.pages]
+    found = [FoundRequest(url, function) for url, function in named if function is not None]
+    passed = len(facts.pages) - len(found)
+    if stored.level < DEEPEST_SITEMAP:
+        data = msgspec.structs.replace(Stored(), level=stored.level + 1).pack()
+        inner = [url for url in facts.sitemaps if scope.has_host(url.split("/", 3)[2])]
+        found += [FoundRequest(url, SITEMAP, data=data) for url in inner]
+    return ReadAnswer(end="sitemap", detail="; ".join(facts.cut), requests=tuple(found), passed=passed)
 
 
 def read_document(head: Head, body: bytes, *, keep_noindex: bool) -> ReadAnswer:

@@ -94,7 +94,7 @@ class Request:
         return f"<Request {self.method} {self.url[:100]}>"
 
 
-class Stored(msgspec.Struct, frozen=True, array_like=True):
+class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the ledger keeps of a request beside its URL, depth, function and priority."""
 
     method: str = "GET"
@@ -107,15 +107,17 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     keyed: bool = False  # the job has said by what it is known
     moves: int = 0  # redirects that led here
     flaw: str = ""  # why those records were not kept the last time
+    by: bytes = b""  # the mark of the page that led here, by which repeats are known
+    level: int = 1  # of a sitemap: how many are one inside the other
 
     @classmethod
-    def unpack(cls, data: bytes | None) -> "Stored":
+    def unpack(cls, data: bytes) -> "Stored":
         """What `pack` made."""
         return _decoder.decode(data) if data else _PLAIN
 
-    def pack(self) -> bytes | None:
-        """As bytes; None for a plain GET."""
-        return None if self == _PLAIN else msgspec.msgpack.encode(self)
+    def pack(self) -> bytes:
+        """As bytes; none for a plain GET."""
+        return b"" if self == _PLAIN else msgspec.msgpack.encode(self)
 
 
 _PLAIN = Stored()

@@ -35,12 +35,11 @@ class RobotsRules:
         self._fetching: dict[str, asyncio.Future[HttpResponse | None]] = {}
         self._changed: set[str] = set()  # hosts
         self._sitemaps: dict[str, tuple[str, ...]] = {}  # by host, until they are stored
-        self.requests = 0
 
     def restore(self, saved: bytes) -> None:
         """Take up what `saved` returned in an earlier run."""
         for each in msgspec.msgpack.decode(saved, type=list[Known]):
-            self._keep(each)
+            self._keep(each)  # with its sitemaps, which this run may not know yet
 
     def saved(self, host: str) -> bytes | None:
         """The rules of a host, if they have changed since this was last asked."""
@@ -83,7 +82,6 @@ class RobotsRules:
         """Request the rules and keep them; the response if it says nothing."""
         request = HttpRequest(f"{origin}/robots.txt", largest=MAX_ROBOTS + 1, cut=True)
         response = await self._client.send(request, permit, of_host=True)
-        self.requests += response.requests
         outcome, wall = response.outcome, self._clock.wall()
         rules = (
             read_robots(response.status, response.body)
@@ -97,18 +95,19 @@ class RobotsRules:
                 return response
             rules = old.rules  # better than nothing, for a while
         self._keep(Known(origin, wall + (AGAIN if is_heard and outcome.ok else SOON), rules))
-        host = origin.split("/", 3)[2]
-        self._changed.add(host)
-        self._sitemaps[host] = self._sitemaps.get(host, ()) + rules.sitemaps
+        self._changed.add(origin.split("/", 3)[2])
         return None
 
     def _keep(self, known: Known) -> None:
         if len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
         self._known[known.origin] = known
+        host = known.origin.split("/", 3)[2]
+        if known.rules.sitemaps:
+            self._sitemaps[host] = self._sitemaps.get(host, ()) + known.rules.sitemaps
         # A Crawl-delay is the host's word for its pace.
         if known.rules.delay:
-            self._client.limiter.set_cap(known.origin.split("/", 3)[2], 1 / known.rules.delay, "its Crawl-delay")
+            self._client.limiter.set_cap(host, 1 / known.rules.delay, "its Crawl-delay")
 
 
 def _failure(response: HttpResponse) -> Outcome:

@@ -13,7 +13,7 @@ from sanderling.crawl.keep import Keeper
 from sanderling.crawl.report import make_report
 from sanderling.crawl.room import RoomBound
 from sanderling.crawl.sink import CrawlSink, write_failed
-from sanderling.crawl.source import Progress
+from sanderling.crawl.source import HostShares, Progress
 from sanderling.engine.loop import Engine
 from sanderling.files import Exit
 from sanderling.limit import Limiter
@@ -56,6 +56,7 @@ class Parts:
     room: RoomBound
     engine: Engine
     progress: Progress
+    shares: HostShares
     clock: Clock
     begin: Callable[[bool], Sequence[FoundUrl]]  # where it begins; what is new of that, if the run has begun
     bounds: dict[str, int | None]  # options that bound it, by name
@@ -138,6 +139,7 @@ class CrawlRun:
 
     async def _count(self) -> None:
         counts = await self.parts.ledger.counts()
+        self.parts.shares.learn(counts.ends)
         now, snapshot = self.parts.clock.now(), self.parts.limiter.snapshot(LIMITED)
         self._sent.append((now, {each.host: each.requests for each in snapshot.hosts}))
         then, before = self._sent[0]

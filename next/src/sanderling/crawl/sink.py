@@ -1,6 +1,7 @@
 """Makes what ended durable: rows first, then the ledger; and at the end of a run the list of what failed."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from math import inf, isinf
 from pathlib import Path
@@ -10,9 +11,10 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.crawl.handler import PLACE, CrawlHandler, Result
 from sanderling.crawl.keep import Keeper
-from sanderling.crawl.repeats import MARK, Repeats
+from sanderling.crawl.repeats import Repeats
+from sanderling.crawl.request import Stored
 from sanderling.crawl.robots import RobotsRules
-from sanderling.crawl.source import HostShares, Progress
+from sanderling.crawl.source import DOMAIN, HostShares, Progress
 from sanderling.engine.blame import Verdict
 from sanderling.engine.ports import Done, Parked
 from sanderling.fetch.client import Client
@@ -113,6 +115,7 @@ class CrawlSink:
         found: list[FoundUrl] = []
         memory: list[PageMemory] = []
         hosts: dict[str, Outcome] = {}
+        tally = Counter[tuple[str, str]]()
         requests = 0
         for done in batch:
             item: QueuedUrl = done.item
@@ -121,7 +124,10 @@ class CrawlSink:
             hosts[item.host] = outcome
             verdict = done.judgement.verdict
             is_kept = verdict is Verdict.END and outcome.ok
-            self._shares.end(item.host, stored=is_kept and result.counts)
+            is_page = is_kept and result.counts and item.kind != "visit"
+            self._shares.end(item, stored=is_page)
+            if is_page and (domain := self._shares.domain(item.host)):
+                tally[DOMAIN, domain] += 1
             if verdict is Verdict.END:
                 for each in result.kept:
                     self._keeper.append(each)
@@ -129,7 +135,7 @@ class CrawlSink:
                 due = inf if isinf(done.judgement.wait) else wall + done.judgement.wait
                 again.append(RetryUrl(item, due, done.judgement.failures, outcome.code))
             elif is_kept:
-                number = self._rows.append(item.key, result.lines, self._ledger.run)
+                number = self._rows.append(item.key, result.lines, self._ledger.run, same=result.same)
                 found += self._in_order(item, result)
                 known = result.memory
                 if known is not None and not result.same:  # with the place of the row that holds until it changes
@@ -142,8 +148,8 @@ class CrawlSink:
                     known = msgspec.structs.replace(known, interval=interval)  # type: ignore[type-var] # one is there
                 if known is not None:
                     memory.append(known)
-                stored.append(StoredUrl(item, result.code, result.end, visit_at))
-                self._progress.fetched += result.counts and item.kind != "visit" and not self._progress.of_requests
+                stored.append(StoredUrl(item, end=result.end, visit_at=visit_at))
+                self._progress.fetched += is_page and not self._progress.of_requests
                 self._progress.records += len(result.lines)
             else:
                 end = result.end or ("refused" if outcome.code is Code.REFUSED else "failed")
@@ -154,10 +160,9 @@ class CrawlSink:
             requests += result.requests
         for host in hosts:
             found += self._handler.sitemaps(host)
-        tally = {}
         if self._progress.of_requests:
             self._progress.fetched += requests
-            tally = {("requests", ""): requests}
+            tally["requests", ""] = requests
         files = await asyncio.to_thread(self._keeper.write)
         files += await asyncio.to_thread(self._rows.write) if stored else []
         notes = self._notes(hosts, [done for done in batch if done.handled.outcome.ok], parked)
@@ -165,9 +170,10 @@ class CrawlSink:
 
     def _in_order(self, item: QueuedUrl, result: Result) -> list[FoundUrl]:
         """What a page leads to, those links first that are likely to give new texts."""
-        self._repeats.see(item.url, result.text, item.data[:MARK])
+        if result.text:
+            self._repeats.see(item.url, result.text, Stored.unpack(item.data).by)
         ranks = ((each, self._repeats.priority(each.url)) for each in result.found)
-        return [msgspec.structs.replace(each, priority=rank) if rank else each for each, rank in ranks]
+        return [msgspec.structs.replace(each, priority=each.priority + rank) if rank else each for each, rank in ranks]
 
     def _state(self) -> bytes | None:
         if not (self._repeats.changed or self._handler.more_hosts != self._hosts_stored):

@@ -1,23 +1,25 @@
 """What a reader process does with a response: it makes finished lines and further requests of it.
 
-The main process hands over a `Head` and the body, and gets an `ReadAnswer`. Both are plain data in msgpack.
+The main process hands over a `Head` and the body, and gets a `ReadAnswer`. Both are plain data in msgpack.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import msgspec
 
 from sanderling.crawl.meaning import Headers
-from sanderling.crawl.scope import ScopeRules
+from sanderling.crawl.scope import CrawlScope, ScopeRules
 
 LARGEST_MEANING = 1 << 20  # bytes of a document that is judged on the event loop; larger ones are here
+SITEMAP = "(sitemap)"  # the function of requests for sitemaps; no function of a job is called so
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
     """All that is known of a response but its body."""
 
     id: int
-    url: str  # of the last request
+    url: str
     status: int
     headers: Headers
     depth: int
@@ -26,9 +28,8 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     run: int
     at: float  # when it came, in seconds since 1970
     seconds: float  # until it began
-    stored: bytes = b'""'  # that time as JSON
+    stored: str  # when it came, as rows have it
     hosts: tuple[str, ...] = ()  # that came to belong to the crawl
-    first: str = ""  # the URL that was to be requested, where it is not the last
     priority: int = 0
     screenshot: str = ""  # where the picture of a rendered page is
 
@@ -54,7 +55,7 @@ class ReadAnswer(msgspec.Struct, array_like=True):
     passed: int = 0  # links that do not belong to it
     deep: int = 0  # that lead too deep
     text: bytes = b""  # digest of the whole text, by which repeats are known
-    is_shown: bool = True  # what it says is in its row
+    is_whole: bool = True  # all that it says was kept, so that it need not come again before it changes
     end: str = "fetched"
     code: str = "OK"
     detail: str = ""
@@ -62,23 +63,23 @@ class ReadAnswer(msgspec.Struct, array_like=True):
     is_bare: bool = False  # a page that is empty without its scripts
 
 
-class PagesWork(msgspec.Struct, frozen=True, tag="pages"):
-    """How pages are read."""
+class PageRules(msgspec.Struct, frozen=True):
+    """How `pages crawl` reads pages."""
 
-    scope: ScopeRules
-    text: str = "fast"
+    text: Literal["fast", "best", "none"] = "fast"
     keep_noindex: bool = False
-    follows: bool = True  # whether links are followed at all
+    depth: int = 100  # of links that are followed
     finds_bare: bool = False  # whether it is of interest which pages are empty without their scripts
 
 
-class JobWork(msgspec.Struct, frozen=True, tag="job"):
-    """Which job reads, and how it was called."""
+class Work(msgspec.Struct, frozen=True):
+    """How this crawl reads: by the rules of pages, or by the file of a job."""
 
-    source: bytes  # the text of its file, as the crawl has read it
-    file: str
     scope: ScopeRules
-    arguments: dict[str, str | int | float | bool] = {}
+    pages: PageRules | None = None
+    source: bytes = b""  # the text of the job's file, as the crawl has read it
+    file: str = ""
+    arguments: Mapping[str, Any] = {}
 
 
 _head = msgspec.msgpack.Decoder(Head)
@@ -99,11 +100,11 @@ class ReaderWork:
 
 def open_work(argument: bytes) -> ReaderWork:
     """What a reader is told to open."""
-    work: PagesWork | JobWork = msgspec.msgpack.decode(argument, type=PagesWork | JobWork)
-    if isinstance(work, PagesWork):
+    work = msgspec.msgpack.decode(argument, type=Work)
+    if work.pages is not None:
         from sanderling.crawl.pages import PageReader  # noqa: PLC0415 - a reader imports what its crawl needs
 
-        return ReaderWork(PageReader(work).read, lambda: None)
+        return ReaderWork(PageReader(work.pages, CrawlScope(work.scope)).read, lambda: None)
     from sanderling.crawl.functions import Functions  # noqa: PLC0415
 
     functions = Functions.open(work)

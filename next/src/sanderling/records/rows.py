@@ -18,6 +18,7 @@ from sanderling.stores import RowFile
 KEY_BYTES = 16
 # Key, offset and length of its rows, number of rows, the crawl's run, CRC-32 of the rows.
 _ENTRY = struct.Struct(f"<{KEY_BYTES}sQIIII")
+_SAME = 1 << 31  # added to the number of rows: the last rows of the key still hold
 _PIECE = 1 << 20  # bytes checked at once
 
 
@@ -70,10 +71,14 @@ class RowWriter:
         self._open(counted)
         self._length = self._lines.length
 
-    def append(self, key: bytes, lines: Sequence[bytes], run: int) -> int:
-        """Keep the rows of an item until the next `write`; the number of their entry. A line has no line break."""
+    def append(self, key: bytes, lines: Sequence[bytes], run: int, *, same: bool = False) -> int:
+        """Keep the rows of an item until the next `write`; the number of their entry. A line has no line break.
+
+        `same`: these only say that the item's last rows still hold.
+        """
         content = b"".join([line + b"\n" for line in lines])
-        self._entries.append(_ENTRY.pack(key, self._length, len(content), len(lines), run, zlib.crc32(content)))
+        number = len(lines) + (_SAME if same else 0)
+        self._entries.append(_ENTRY.pack(key, self._length, len(content), number, run, zlib.crc32(content)))
         self._waiting.append(content)
         self._length += len(content)
         self._counts += len(lines)
@@ -131,10 +136,12 @@ class RowReader:
                 yield each.entry(number)
 
     def places(self) -> Iterator[tuple[bytes, int, str, int]]:
-        """The key and the run of each entry, and where `entry` finds it."""
+        """The key and the run of each entry that says something new, and where `entry` finds it."""
         for name, each in self._files.items():
-            for number, (key, run) in enumerate(each.places()):
-                yield key, run, name, number
+            for number in range(each.keys.rows):
+                key, _, _, rows, run, _ = each.head(number)
+                if not rows & _SAME:
+                    yield key, run, name, number
 
     def entry(self, file: str, number: int) -> Entry:
         """The entry at this place."""
@@ -152,7 +159,9 @@ class RowReader:
 
     def keys(self, run: int) -> Iterator[bytes]:
         """The key of each entry of a run; those that have several are said several times."""
-        yield from (key for key, of_run, _, _ in self.places() if of_run == run)
+        for each in self._files.values():
+            heads = map(each.head, range(each.keys.rows))
+            yield from (key for key, _, _, _, of_run, _ in heads if of_run == run)
 
     def damage(self) -> Iterator[str]:
         """What is not as it was written, a sentence each."""
@@ -175,7 +184,8 @@ def rewrite_rows(
             continue
         known = _Files(folder, *(lengths[each] for each in names))
         try:
-            if not any(gone(key) for key, run in known.places() if run):
+            heads = map(known.head, range(known.keys.rows))
+            if not any(gone(key) for key, _, _, _, run, _ in heads if run):
                 continue
             drafts = [folder / f"{each}{suffix}" for each in names]
             for draft in drafts:
@@ -190,7 +200,7 @@ def rewrite_rows(
                 content = known.entry(number).content
                 keys.append(_ENTRY.pack(key, lines.length, len(content), count, run, crc))
                 lines.append(content)
-                rows += count
+                rows += count & ~_SAME
             for file, number in ((lines, rows), (keys, known.keys.rows)):
                 file.sync()
                 file.close()
@@ -215,7 +225,7 @@ class _Files:
                 content.close()
 
     def entry(self, number: int) -> Entry:
-        key, offset, length, _, run, crc = _ENTRY.unpack_from(self._entries, number * _ENTRY.size)
+        key, offset, length, _, run, crc = self.head(number)
         content = self._content[offset : offset + length]
         if zlib.crc32(content) != crc:
             raise FolderError(f"{self.lines.file} is damaged at byte {offset:,}", "restore it from a copy")
@@ -231,11 +241,6 @@ class _Files:
             if at % _ENTRY.size == 0:
                 yield at // _ENTRY.size
             at = self._entries.find(key, at + 1)
-
-    def places(self) -> Iterator[tuple[bytes, int]]:
-        for number in range(self.keys.rows):
-            key, _, _, _, run, _ = _ENTRY.unpack_from(self._entries, number * _ENTRY.size)
-            yield key, run
 
     def damage(self) -> Iterator[str]:
         for content, known in ((self._content, self.lines), (self._entries, self.keys)):
