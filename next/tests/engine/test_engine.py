@@ -144,5 +144,5 @@ def test_pages_that_always_answer_503_cost_the_healthy_ones_behind_them_little(b
     play(world)
 
     assert not world.waiting
-    assert max(at for (_, key), at in world.ended_at.items() if key.startswith("i")) <= 60
+    assert max(at for (_, key), at in world.ended_at.items() if key.startswith("i")) <= 45
     assert all(len(world.asked(f"bad{number}")) <= 4 for number in range(bad))

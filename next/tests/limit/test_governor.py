@@ -156,6 +156,22 @@ def test_bare_503s_that_do_not_depend_on_the_rate_are_no_limit(every: int, bunch
     assert not played.opened[HOST]
 
 
+@pytest.mark.parametrize(("item", "grows"), [("the same", True), ("", False)])
+def test_an_item_that_fails_again_and_again_says_nothing_about_the_rate(item: str, grows: bool) -> None:
+    clock = FakeClock()
+    limiter = Limiter(clock=clock, random=Random(1), max_rps=100.0, initial_rps=5.0)
+    for number in range(200):
+        clock.advance_to(max(clock.now(), limiter.ready_at(HOST)))
+        permit = limiter.try_acquire(HOST)
+        assert permit is not None
+        clock.advance(0.01)
+        fails = number % 50 == 5
+        outcome = Outcome(Code.HOST_UNAVAILABLE, 503) if fails else OK
+        permit.report(outcome, latency=0.01, item=(item or number) if fails else number)
+
+    assert (limiter.snapshot().hosts[0].fill_rate > 30.0) == grows
+
+
 def test_bare_503s_above_a_rate_are_a_limit() -> None:
     played = play(
         {HOST: Server(Random(3), bucket(8, 4), refusal=503)}, 120, policy="governor", max_rps=20.0, initial_rps=2.0

@@ -5,6 +5,7 @@ It reads no clock.
 
 from collections import deque
 from collections.abc import Hashable
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,10 @@ KINDS = ("key", "domain", "address")  # of what hosts share: `key/maps`, `domain
 # Outcomes of requests that were not sent, or that we ended ourselves: they teach nothing about the host.
 NOT_SENT = frozenset({Code.DEFERRED, Code.REFUSED})
 NOTHING_LEARNED = NOT_SENT | {Code.CANCELLED}
+
+
+FAILING = 1000  # items that are known to fail
+BUSY = (503, 529)  # a new item that ends so may have met a limit
 
 
 class Saved(msgspec.Struct, omit_defaults=True, array_like=True):
@@ -48,6 +53,7 @@ class Scope:
     __slots__ = (
         "breaker",
         "cap",
+        "failing",
         "inflight",
         "name",
         "not_before",
@@ -72,6 +78,7 @@ class Scope:
         self.refused = 0
         self.inflight = 0
         self.used_at = -inf
+        self.failing: set[int] = set()  # hashes of items that failed last
         self.queue: deque[Waiter[Any]] | None = None
         self.wanted = 0  # callers who wait here, or on their way to here
         self.timer: tuple[Timer, float] | None = None  # and when it fires
@@ -150,6 +157,8 @@ class Scope:
         wait = outcome.retry_after or 0.0
         if wait:
             self.wait_until(now + min(wait, LONGEST_WAIT))
+        if failure and self.breaker.careful and self._fails_again(item) and outcome.status in BUSY and not wait:
+            outcome = replace(outcome, status=500)  # an item's own fault, and no word on our rate
         failed = self.pace.learn(now, sent_at, outcome, latency)
         if wait and (refused or failure):
             return  # the host steers us, which is neither a success nor a failure
@@ -160,6 +169,16 @@ class Scope:
         if moved:
             self.breaker.hold(self.not_before)
             self.pace.circuit_moved(now, self.breaker.state)
+
+    def _fails_again(self, item: Hashable | None) -> bool:
+        """Whether this item has failed before, as far as is remembered."""
+        if item is None:
+            return False
+        fails_again = hash(item) in self.failing
+        if len(self.failing) >= FAILING:
+            self.failing.clear()
+        self.failing.add(hash(item))
+        return fails_again
 
     def wait_until(self, instant: float) -> None:
         """Send nothing before that; an earlier order is never shortened."""
