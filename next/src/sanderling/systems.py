@@ -118,6 +118,20 @@ SYSTEMS: tuple[System, ...] = (
             ),
         ),
     ),
+    System(
+        "events",
+        "Batches that crawlers announce by messages, as rows of posts and errors.",
+        ("events.json",),
+        "sanderling.events.system",
+        (
+            Command(
+                "events consume",
+                "Make rows of batches of posts, which messages announce or files hold.",
+                "sanderling.events.options:EventsOptions",
+                example="events consume batch.json --out posts",
+            ),
+        ),
+    ),
 )
 
 

@@ -12,7 +12,8 @@ from kit.postgres import FaultyWay
 
 from sanderling.files import Exit, FolderError
 from sanderling.options import OptionError
-from sanderling.stores.rabbitmq import BrokerAway, OutgoingMessage, QueueConsumer, QueueMessage, QueuePublisher
+from sanderling.stores.broker import BrokerAway
+from sanderling.stores.rabbitmq import OutgoingMessage, QueueConsumer, QueueMessage, QueuePublisher
 
 pytestmark = pytest.mark.real
 URL = "amqp://guest:guest@127.0.0.1:5672/"

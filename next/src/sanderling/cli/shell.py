@@ -83,7 +83,7 @@ class _Shell:
     async def run(self) -> Exit:
         """Open the system, run it to its end, and say how it went."""
         with ExitStack() as around:
-            if self._options.metrics_port is not None:
+            if self._options.metrics_port:  # 0: nowhere
                 from sanderling.observe.metrics import serve_metrics  # noqa: PLC0415 - 50 ms
 
                 port = self._options.metrics_port

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from sanderling.files import Exit, FolderError
 from sanderling.observe.report import Fact, Kind, Report
@@ -32,10 +32,15 @@ class ReportCollector:
                 continue
             name = metric_name(report.system, fact)
             kind = CounterMetricFamily if fact.kind is Kind.COUNT else GaugeMetricFamily
+            if fact.kind is Kind.HISTOGRAM and isinstance(fact.value, Mapping):
+                *buckets, (_, whole) = fact.value.items()
+                yield HistogramMetricFamily(name, fact.help, buckets=buckets, sum_value=whole)
+                continue
             if isinstance(fact.value, Mapping):
-                family = kind(name, fact.help, labels=[fact.by or "name"])
+                labels = (fact.by or "name").split(",")
+                family = kind(name, fact.help, labels=labels)
                 for label, value in fact.value.items():
-                    family.add_metric([label], value)
+                    family.add_metric(label.split(",", len(labels) - 1), value)
             else:
                 family = kind(name, fact.help, value=fact.value)
             yield family

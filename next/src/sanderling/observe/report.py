@@ -32,6 +32,7 @@ class Kind(StrEnum):
     SECONDS = "seconds"
     BYTES = "bytes"
     TEXT = "text"
+    HISTOGRAM = "histogram"  # by upper bound how many were at most as large, and their `sum`
 
 
 class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -41,7 +42,7 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str  # in words joined by _
     value: Value  # None: unknown; a table: one value for each `by`
     help: str
-    by: str = ""  # what the names in a table of values are: host, code
+    by: str = ""  # what the names in a table of values are: host, code; of two joined by a comma: platform,status
     metric: str = ""  # its whole name in Prometheus, where a seed gives one
     more: bool = False  # left out on screens
     rate: float | None = None  # of a count: its growth in a second lately, added by the shell
@@ -53,6 +54,7 @@ gauge = partial(Fact, Kind.GAUGE)
 seconds = partial(Fact, Kind.SECONDS)
 size = partial(Fact, Kind.BYTES)
 text = partial(Fact, Kind.TEXT)
+histogram = partial(Fact, Kind.HISTOGRAM, more=True)
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

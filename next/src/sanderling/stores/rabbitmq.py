@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from sanderling.files import Exit, FolderError
 from sanderling.options import OptionError
 from sanderling.redact import redact
+from sanderling.stores.broker import BrokerAway
 
 try:
     import aio_pika
@@ -41,10 +42,6 @@ CLOSE_SECONDS = 3.0
 HEARTBEAT_SECONDS = 10  # a server that vanished is noticed after some three of these
 # Published and not confirmed: waiting for each confirmation by itself takes four times as long.
 WINDOW = 200
-
-
-class BrokerAway(Exception):  # noqa: N818 - it says what happened
-    """RabbitMQ cannot be used now; the same call may work later. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +208,8 @@ class QueueConsumer(_Link):
     def __init__(self, url: str, queue: str, prefetch: int, exchange: str = "", key: str = "") -> None:
         super().__init__(url)
         self.queue = queue
-        self._prefetch, self._exchange, self._key = prefetch, exchange, key
+        self.prefetch = prefetch  # a change holds from the next `take` after a `pause`
+        self._exchange, self._key = exchange, key
         self._arrived: deque[QueueMessage] = deque()
         self._news = asyncio.Event()
         self._tag = ""
@@ -226,7 +224,7 @@ class QueueConsumer(_Link):
         if not self._tag or self._channel is None or self._channel.is_closed:
             async with self._use() as channel:
                 await self._declare(self.queue, self._exchange, self._key)
-                await channel.set_qos(prefetch_count=self._prefetch)
+                await channel.set_qos(prefetch_count=self.prefetch)
                 channel.close_callbacks.add(self._cancelled)
                 (await channel.get_underlay_channel()).on_consumer_cancel_callbacks.add(self._cancelled)
                 queue = await channel.get_queue(self.queue, ensure=False)

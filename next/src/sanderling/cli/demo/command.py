@@ -14,6 +14,7 @@ from sanderling.cli.commands import all_commands, find_command
 from sanderling.cli.context import EXPECTED, Context
 from sanderling.cli.demo.journal import journal
 from sanderling.cli.demo.orders import orders
+from sanderling.cli.demo.posts import posts
 from sanderling.cli.demo.shop import shop
 from sanderling.cli.demo.track import track
 from sanderling.cli.demo.upstream import Upstream
@@ -35,6 +36,7 @@ UPSTREAMS: dict[str, Callable[[Clock], Upstream]] = {
     "jobs": shop,
     "polling": track,
     "sequence": orders,
+    "events": posts,
 }
 
 
