@@ -2,8 +2,8 @@
 
 import asyncio
 import gzip
-import os
-from collections.abc import Callable
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,6 @@ from sanderling.records.export import export
 from sanderling.records.selection import Selection
 
 pytestmark = pytest.mark.real
-
-
-class Killed(BaseException):
-    """Raised where a kill would end the process."""
 
 
 def left(folder: Path, *marks: bytes) -> list[str]:
@@ -86,46 +82,67 @@ async def test_a_host_is_forgotten_whole(tmp_path: Path) -> None:
     assert not (await system.verify(tmp_path)).faults
 
 
-async def test_a_kill_at_any_write_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# Forgets in a copy of a folder, and is killed before its first write, of a file or of the ledger; in the next copy
+# before its second, until one ends.
+KILLED = """
+import asyncio, itertools, os, shutil, signal, sqlite3, sys
+from pathlib import Path
+from sanderling.crawl import system
+
+connect, left, folder = sqlite3.connect, 0, Path(sys.argv[1])
+
+def tick(*_):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def counted(real):
+    return lambda *given, **more: (tick(), real(*given, **more))[1]
+
+def connected(*given, **more):
+    made = connect(*given, **more)
+    made.set_trace_callback(lambda sql: sql[:6] in ("SELECT", "PRAGMA") or tick())
+    return made
+
+for name in ("replace", "fsync", "write", "unlink"):
+    setattr(os, name, counted(getattr(os, name)))
+sqlite3.connect = connected
+for number in itertools.count(1):
+    out = folder.with_name(str(number))
+    shutil.copytree(folder, out)
+    left = number
+    if not (child := os.fork()):
+        asyncio.run(system.forget(out, sys.argv[2:]))
+        os._exit(0)
+    left = 0
+    if not os.waitpid(child, 0)[1]:
+        break
+"""
+
+
+async def test_a_kill_at_any_write_is_gone_on_with(tmp_path: Path) -> None:
     site = Site({})
     async with served(site):
         site.pages = people()
-        url, number, ended = f"{site.base}/people/ann", 0, False
-        while not ended:
-            number += 1
-            out = tmp_path / str(number)
-            await crawl(pages_options(out, site.base + "/", keep="warc"))
-            await system.forget(out, (f"{site.base}/list",))
-            left_to_do = number
-            for name in ("replace", "fsync", "write", "unlink"):
-                real = getattr(os, name)
+        await crawl(pages_options(tmp_path / "0", site.base + "/", keep="warc"))
+    await system.forget(tmp_path / "0", (f"{site.base}/list",))
+    url = f"{site.base}/people/ann"
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "0"), url]
+    await asyncio.to_thread(subprocess.run, words, check=True, timeout=200)
 
-                def counted(*given: object, real: Callable[..., object] = real, **more: object) -> object:
-                    nonlocal left_to_do
-                    left_to_do -= 1
-                    if left_to_do == 0:
-                        raise Killed
-                    return real(*given, **more)
-
-                monkeypatch.setattr(os, name, counted)
-            try:
-                await system.forget(out, (url,))
-                ended = True
-            except Killed:
-                pass
-            finally:
-                monkeypatch.undo()
-            if (out / "forget.json").exists():
-                with pytest.raises(FolderError, match="did not end"):
-                    await system.verify(out)
-                await system.forget(out, ())
-            elif not ended:  # it was killed before anything was noted
-                await system.forget(out, (url,))
-            assert not left(out, b"/people/ann", b"walrus"), number
-            assert not (await system.verify(out)).faults, number
-            assert [row["url"].removeprefix(site.base) for row in lines(out / "pages.jsonl")] == ["/", "/b", "/c"]
-
-    assert number > 20
+    outs = sorted(path for path in tmp_path.iterdir() if path.name.isdecimal() and path.name != "0")
+    assert len(outs) > 40
+    for out in outs:
+        if (out / "forget.json").exists():
+            with pytest.raises(FolderError, match="did not end"):
+                await system.verify(out)
+            await system.forget(out, ())
+        else:  # before anything was noted, or after all was done
+            await system.forget(out, (url,))
+        assert not left(out, b"/people/ann", b"walrus"), out
+        assert not (await system.verify(out)).faults, out
+        assert [row["url"].removeprefix(site.base) for row in lines(out / "pages.jsonl")] == ["/", "/b", "/c"]
 
 
 async def test_a_crawl_that_runs_forgets_too(tmp_path: Path) -> None:

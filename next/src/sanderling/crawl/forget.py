@@ -17,7 +17,7 @@ from sanderling.crawl.keep import index_lines, remove_bodies, rewrite_kept, writ
 from sanderling.crawl.repeats import Repeats, kind_of
 from sanderling.crawl.request import request_key
 from sanderling.crawl.sink import CrawlState, write_failed
-from sanderling.files import Exit, FolderError, read_small, sync_folder, write_file
+from sanderling.files import DRAFT, Exit, FolderError, read_small, sync_folder, write_file
 from sanderling.ids import HostError, UrlError, normalise_host, normalise_url
 from sanderling.options import OptionError
 from sanderling.records.rows import RowReader, rewrite_rows
@@ -143,6 +143,9 @@ def _crc(path: Path) -> int:
 def _clean(folder: Path, name: str, notes: Path, files: Sequence[RowFile], wanted: Forgetting) -> None:
     """Let drafts take their places, and remove what else names what is forgotten."""
     _take_places(folder, files)
+    for draft in folder.rglob(f".*{DRAFT}"):  # of processes that were killed
+        if not draft.name.startswith((".status.json", ".control.json")):  # others may be writing those
+            draft.unlink(missing_ok=True)
     write_index(folder, files)
     here = [each for each in files if (folder / each.file).exists()]
     if (folder / "bodies").is_dir():

@@ -38,7 +38,7 @@ from sanderling.engine.rules import BlameRules, EngineRules, RetryRule
 from sanderling.fetch.client import Client
 from sanderling.fetch.guard import is_own
 from sanderling.fetch.options import limiter_for
-from sanderling.files import FolderError, FolderLock, make_folder, read_small, write_file
+from sanderling.files import FolderError, FolderLock, make_folder, read_small, remove_drafts, write_file
 from sanderling.ids import UrlError, host_of
 from sanderling.limit import Limiter
 from sanderling.options import OptionError
@@ -122,6 +122,7 @@ async def open_run(options: CrawlOptions, clock: Clock, job: Job | None = None) 
     make_folder(options.out)
     check_edition(options.out)
     with FolderLock(options.out):
+        remove_drafts(options.out, clock.wall())
         other = notes_path(options.out, "pages" if system == "jobs" else "jobs")
         if other.exists():
             raise FolderError(f"{options.out} is the folder of another kind of crawl", "choose another folder")
