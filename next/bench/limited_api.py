@@ -1,9 +1,10 @@
 """How well is an API met that allows 20 requests a second, 20 at once, and that nobody told us about?
 
 400 items; the ideal is 19 seconds. With a 429 the API says when to come back, or says nothing. Ours is
-examples/limit_items.py (aiohttp and the limiter, in at most 40 lines) with both policies, and Scrapy with our add-on;
-beside them plain Scrapy and Crawlee, as they come and at their best (bench/peers_limited.py, `make peers`). All counts
-are the API's own. The bars are for ours; with --quick no peer runs.
+examples/limit_items.py (aiohttp and the limiter, in at most 40 lines) and `sanderling run` of bench/limited_job.py,
+both with both policies, and Scrapy with our add-on; beside them plain Scrapy and Crawlee, as they come and at their
+best (bench/peers_limited.py, `make peers`). All counts are the API's own. The bars are for ours; with --quick no peer
+runs.
 """
 
 import subprocess
@@ -26,21 +27,26 @@ EXAMPLE = HERE.parent / "examples" / "limit_items.py"
 PEERS = HERE.parent / ".venv-peers" / "bin" / "python"
 LIMIT = 45.0  # seconds from its first request that a client may take
 START = 60.0  # seconds to its first request: imports are not what is measured
+JOB = HERE / "limited_job.py"
+RUN = [sys.executable, "-m", "sanderling", "run", JOB.name, "--out", "out", "--private", "--quiet", "--policy"]
 OURS = {
     "governor": [sys.executable, str(EXAMPLE), "BASE", str(ITEMS), "governor"],
     "aimd": [sys.executable, str(EXAMPLE), "BASE", str(ITEMS), "aimd"],
+    "sanderling run, governor": [*RUN, "governor"],
+    "sanderling run, aimd": [*RUN, "aimd"],
 }
 THEIRS = {
     name: [str(PEERS), str(HERE / "peers_limited.py"), name, "BASE", str(ITEMS)]
     for name in ("scrapy-sanderling", "scrapy", "scrapy-best", "crawlee", "crawlee-best")
 }
-MEASURED = ("governor", "aimd", "scrapy-sanderling")  # with bars
+MEASURED = (*OURS, "scrapy-sanderling")  # with bars
 
 
 def play(words: list[str], *, told: bool) -> Tally:
     """What a client got done, by the API's own count."""
     with running(told=told) as api, TemporaryDirectory() as folder:
         words = [api.base if word == "BASE" else word for word in words]
+        (Path(folder) / JOB.name).write_text(JOB.read_text().replace("https://api.example", api.base))
         with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
             try:
                 _wait(client, api)

@@ -47,6 +47,12 @@ def _read_url(text: str) -> str:
     return normalise_url(text)
 
 
+def _read_host_pattern(text: str) -> str:
+    from sanderling.ids import normalise_host_pattern  # noqa: PLC0415 - the same
+
+    return normalise_host_pattern(text)
+
+
 def _read_path(text: str) -> Path:
     if not text or "\0" in text:
         raise ValueError
@@ -75,6 +81,9 @@ Bytes = Annotated[
     ),
 ]
 Url = Annotated[str, Form(_read_url, "a URL like https://example.org/", "URL", redact)]
+HostPattern = Annotated[
+    str, Form(_read_host_pattern, "a host like example.org, or *.example.org for it and all below it", "HOST")
+]
 SecretOrText = Annotated[
     Secret | str,
     Form(

@@ -35,7 +35,7 @@ _SESSION = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
 # Parameters that follow the visitor and not the page. The first letter is tested first because that is cheap.
 _TRACKING = re.compile(r"(?=[UFGMPJufgmpj])(?i:utm_|(?:fbclid|gclid|msclkid|phpsessid|jsessionid)(?:=|\Z))")
 # Not part of a host in any software; what browsers would silently drop or map is refused where a person typed it.
-_NOT_IN_HOST = re.compile(r"[\x00-\x20\x7f-\x9f/\\?#%@\uff20\ufe6b]")
+_NOT_IN_HOST = re.compile(r"[\x00-\x20\x7f-\x9f/\\?#%@*\uff20\ufe6b]")
 _AT = re.compile(r"[@\uff20\ufe6b]")
 
 
@@ -64,6 +64,12 @@ def normalise_host(text: str, scheme: str = "https") -> Host:
         raise HostError(
             f"{_shown(name)} is not a host; expected a name like example.org or an address, perhaps with :PORT"
         ) from None
+
+
+def normalise_host_pattern(text: str) -> str:
+    """The one spelling of a host, or of `*.` and the host below which all are meant."""
+    below = "*." if text.startswith("*.") else ""
+    return below + normalise_host(text.removeprefix("*."))
 
 
 # A crawl names the same hosts again and again.

@@ -263,6 +263,7 @@ async def test_failures_that_are_retried_fail_again_by_their_own_fault(tmp_path:
     [
         ({}, "URL is missing"),
         ({"urls": ("http://127.0.0.1:1/",), "only": ("blog",)}, "begins with a slash"),
+        ({"urls": ("http://127.0.0.1:1/",), "allow": ("*",)}, r"allow: '\*' is not a host"),
         ({"urls": ("http://127.0.0.1:1/",), "events_job": "job-1"}, "hand on to events yet"),
     ],
 )
@@ -271,3 +272,7 @@ async def test_what_is_wrong_is_said_before_anything_is_requested(
 ) -> None:
     with pytest.raises(OptionError, match=said):
         await crawl(pages_options(tmp_path, **given))
+
+
+def test_a_host_to_allow_has_one_spelling(tmp_path: Path) -> None:
+    assert pages_options(tmp_path, allow=("*.EXAMPLE.org", "b.Example:80")).allow == ("*.example.org", "b.example:80")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from crawl.sites import Site, crawl, job_options, lines, page, rows, served
 
+from sanderling.crawl.job import JobError
 from sanderling.crawl.system import retry, verify
 from sanderling.files import Exit
 
@@ -116,3 +117,17 @@ async def test_a_function_that_holds_the_loop_fails_the_second_time(tmp_path: Pa
     (failed,) = rows(out, "failed.jsonl").values()
     assert "shop.py" in failed["detail"]
     assert [row["at"] for row in lines(out / "records.jsonl")] == [site.base + "/good"]
+
+
+async def test_a_file_that_reads_the_environment_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs here and not in a reader, which is given no variables."""
+    file = tmp_path / "job.py"
+    file.write_text(
+        'import os\nfrom sanderling import Job\njob = Job("a", start=os.environ["SITE"])\njob.read(print)\n'
+    )
+    monkeypatch.setenv("SITE", "http://127.0.0.1:1/")
+
+    with pytest.raises(JobError, match=r"KeyError: 'SITE' \(job.py:3\), in a reader"):
+        await crawl(job_options(tmp_path / "out", file, readers=1))

@@ -40,7 +40,9 @@ def export(out: Path, to: Path) -> Words:
 
 
 def forget(out: Path, urls: list[str]) -> Words:
-    return ["forget", out, *urls]
+    """Forget, in the folder and in its exports, which are named."""
+    exports = [word for path in (*out.glob("e.*"), *out.parent.glob("e.*")) for word in ("--export", path)]
+    return ["forget", out, *urls, *exports]
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

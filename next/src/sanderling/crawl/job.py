@@ -14,7 +14,7 @@ from sanderling.crawl.page import Reply
 from sanderling.crawl.paging import Paging
 from sanderling.crawl.pattern import UrlPattern
 from sanderling.crawl.request import Request
-from sanderling.ids import HostError, normalise_host
+from sanderling.ids import HostError, normalise_host_pattern
 from sanderling.options import OptionError, nearest
 from sanderling.outcome import Code, Outcome
 
@@ -241,8 +241,7 @@ class Job:
 
 def _host(name: str) -> str:
     try:
-        bare = name.removeprefix("*.")
-        return name[: len(name) - len(bare)] + normalise_host(bare)
+        return normalise_host_pattern(name)
     except HostError as error:
         raise JobError(f"hosts: {error}") from None
 

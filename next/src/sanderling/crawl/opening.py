@@ -44,7 +44,7 @@ from sanderling.limit import Limiter
 from sanderling.options import OptionError
 from sanderling.outcome import Outcome
 from sanderling.readers.automatic import automatic_count
-from sanderling.readers.pool import Readers
+from sanderling.readers.pool import ReaderError, Readers
 from sanderling.records.rows import RowReader, RowWriter
 from sanderling.redact import Secret
 from sanderling.stores import Batch, FoundUrl, Ledger, open_ledger
@@ -258,7 +258,14 @@ async def _open(
     work = msgspec.msgpack.encode(wanted.work)
     closes = bool(job.closers)
     pool = Readers("sanderling.crawl.work:open_work", work, count=count, clock=clock, closes=closes)
-    readers = await stack.enter_async_context(pool)
+    try:
+        readers = await stack.enter_async_context(pool)
+    except ReaderError as error:
+        _, is_job, why = error.detail.rpartition("JobError: ")
+        if not is_job:
+            raise
+        # It runs in this process: most often it reads what readers are not given, since it may hold passwords.
+        raise JobError(f"{why}, in a reader, which has no variables of yours; give it arguments by --set") from None
     robots = RobotsRules(client, clock) if archive is None and job.robots else None
     renderer = None
     if options.screenshots and not wanted.renders:

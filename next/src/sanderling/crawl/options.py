@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from sanderling.crawl.pattern import UrlPattern
 from sanderling.fetch.options import RequestOptions
-from sanderling.forms import Bytes, Form, Seconds, SecretOrText, Url
+from sanderling.forms import Bytes, Form, HostPattern, Seconds, SecretOrText, Url
 from sanderling.observe.options import ObserveOptions
 from sanderling.options import REQUIRED, OptionError, option
 
@@ -82,7 +82,7 @@ class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
         200, "Pages of one kind whose whole text is known already, and four more for each new text; 0: any number.",
         low=0,
     )  # fmt: skip
-    allow: tuple[str, ...] = option(
+    allow: tuple[HostPattern, ...] = option(
         (), "Follow links to this host too; *.example.org is that host and all below it.", plan=True
     )
     first: tuple[Pattern, ...] = option((), "Request these pages before the others of their host: /blog/**.")

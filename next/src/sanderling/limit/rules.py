@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sanderling.forms import Seconds
-from sanderling.ids import HostError, normalise_host
+from sanderling.ids import HostError, normalise_host_pattern
 from sanderling.options import OptionError, Options, option
 
 # Who is told to wait longer gives up; the bound only keeps arithmetic sane.
@@ -122,9 +122,8 @@ def normalise_pattern(text: str) -> str:
     """A pattern of hosts in its one spelling."""
     if text == "*":
         return text
-    start = "*." if text.startswith("*.") else ""
     try:
-        return start + normalise_host(text.removeprefix("*.").replace("*", " "))
+        return normalise_host_pattern(text)
     except HostError:
         raise OptionError(
             f'[hosts."{text[:60]}"]: expected a host like api.example.org, *.example.org for all below it, or *'
