@@ -37,8 +37,9 @@ class Context:
     err: TextIO = field(default_factory=lambda: sys.stderr)
 
     def print(self, text: str) -> None:
-        """Write what was asked for to standard output."""
+        """Write what was asked for to standard output, at once: the command may go on, and be read by a program."""
         self.out.write(text + "\n")
+        self.out.flush()
 
     def warn(self, text: str) -> None:
         """Write what a person should know to standard error."""
