@@ -401,6 +401,8 @@ class Consumer:
                         await self._store.give_back(message)
                     raise
                 if rows is None:
+                    if delivery.envelope is not None:
+                        await self._tell(delivery.envelope.identity)
                     self.figures.known += 1
                     await feeding.queue.done(delivery)
                 elif rows.early and delivery.missing + 1 < self._missing_tries:
@@ -458,10 +460,7 @@ class Consumer:
             await self._bury(feeding, delivery, f"the database refuses its rows: {error}")
             return
         succeeded, failed = (sum(each[place] for each in rows.counts.values()) for place in (0, 1))
-        if new and self._publish is not None and (project := _project(rows)):
-            result = {"project_id": project, "job_id": envelope.job_id, "task_type": "analyze_result",
-                      "batch_size": succeeded + failed, "success_count": succeeded, "error_count": failed}  # fmt: skip
-            await self._publish(msgspec.json.encode(result))
+        await self._tell(envelope.identity)
         await feeding.queue.done(delivery)
         took = self._clock.now() - began
         if not new:
@@ -481,6 +480,19 @@ class Consumer:
             )
         log.info("batch", event_id=envelope.event_id, job=envelope.job_id, platform=envelope.platform,
                  success=succeeded, errors=failed, seconds=round(took, 3))  # fmt: skip
+
+    async def _tell(self, identity: str) -> None:
+        """Publish what became of a batch, also when it comes again: the process may have ended before it was told."""
+        publish = self._publish
+        if publish is None:
+            return
+        sql = "SELECT project_id, job_id, posts, errors FROM processed_events WHERE identity = $1"
+        for project, job, good, bad in await self._patiently("database", lambda: self._store.read(sql, identity)):
+            if project:  # a dry run was ordered by nobody
+                result = {"project_id": project, "job_id": job, "task_type": "analyze_result",
+                          "batch_size": good + bad, "success_count": good, "error_count": bad}  # fmt: skip
+                said = msgspec.json.encode(result)
+                await self._patiently("broker", lambda: publish(said))  # noqa: B023 - there is one row
 
     def _count_errors(self, rows: Rows) -> None:
         figures, now = self.figures, self._clock.now()
@@ -511,7 +523,7 @@ class Consumer:
         while True:
             try:
                 answer = await action()
-            except (StoreAway, ObjectsAway) as error:
+            except (StoreAway, ObjectsAway, BrokerAway) as error:
                 self._bad(service, str(error))
                 self.figures.object_errors += service == "objects"
                 await self._sleep(pause)
@@ -542,8 +554,3 @@ class Consumer:
         finally:
             sleeping.cancel()
             stopping.cancel()
-
-
-def _project(rows: Rows) -> str | None:
-    """The project that its results are told to; None for a dry run, which nobody ordered."""
-    return next((row[1] for row in (*rows.posts, *rows.errors) if row[1]), None)

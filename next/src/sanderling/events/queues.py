@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sanderling.clock import Clock
 from sanderling.formats.envelope import Envelope
 from sanderling.stores.sqlite_file import SqliteFile
 
@@ -23,6 +24,7 @@ _TABLE = """CREATE TABLE message (id INTEGER PRIMARY KEY AUTOINCREMENT, queue TE
     file TEXT NOT NULL DEFAULT '', why TEXT NOT NULL DEFAULT '')"""
 _INDEX = "CREATE INDEX message_queue ON message (queue, id)"
 _LOOK_SECONDS = 0.1  # how often the file is looked at while it is empty
+_LOOK_AGAIN = 30.0  # how often a queue is looked for
 
 
 @dataclass(slots=True, eq=False)
@@ -175,16 +177,26 @@ async def replay_in_file(file: SqliteFile, name: str, suffix: str) -> int:
 
 
 class BrokerQueue:
-    """A queue of RabbitMQ. `optional`: it is only looked for."""
+    """A queue of RabbitMQ. `optional`: where there is none, it is looked for every half minute."""
 
-    def __init__(self, consumer: "QueueConsumer", publisher: "QueuePublisher", prefetch: int) -> None:
+    def __init__(self, consumer: "QueueConsumer", publisher: "QueuePublisher", clock: Clock, *, optional: bool) -> None:
         self.name = consumer.queue
         self._consumer = consumer
         self._publisher = publisher
-        self._prefetch = prefetch
+        self._prefetch = consumer.prefetch
+        self._clock = clock
+        self._missing = optional
+        self._look_at = 0.0
 
     async def take(self, seconds: float) -> Delivery | None:
         """The next message. Raises BrokerAway."""
+        if self._missing:
+            if self._clock.now() >= self._look_at:
+                self._look_at = self._clock.now() + _LOOK_AGAIN
+                self._missing = await self._publisher.count(self.name) is None
+            if self._missing:
+                await self._clock.sleep(min(seconds, 1.0))
+                return None
         found = await self._consumer.take(1, seconds)
         return Delivery(found[0].body, "", found[0], len(found[0].body)) if found else None
 
@@ -194,7 +206,8 @@ class BrokerQueue:
 
     async def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """They come again, in their place. Raises BrokerAway."""
-        await self._consumer.give_back([each.handle for each in deliveries])
+        if deliveries:
+            await self._consumer.give_back([each.handle for each in deliveries])
 
     async def make_room(self, wanted: int) -> None:
         """Those that are held do not count: a consumer that begins anew may take as many again. Raises BrokerAway."""

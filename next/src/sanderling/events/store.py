@@ -77,7 +77,7 @@ def _event_row(rows: Rows, wall: float) -> list[Any]:
     assert envelope is not None  # noqa: S101 - a batch has one
     owner = rows.posts[0][1] if rows.posts else rows.errors[0][1] if rows.errors else None
     return [envelope.identity, envelope.event_id, envelope.job_id, owner, envelope.platform, envelope.mode, wall,
-            len(rows.posts), len(rows.errors)]  # fmt: skip
+            *(sum(each[place] for each in rows.counts.values()) for place in (0, 1))]  # fmt: skip
 
 
 def _as_errors(rows: Rows, places: dict[int, str], wall: float) -> list[list[Any]]:

@@ -19,6 +19,7 @@ from sanderling.events.queues import (
     FILE,
     LEGACY_QUEUE,
     PARKED,
+    BrokerQueue,
     FileQueue,
     MessageQueue,
     open_queue_file,
@@ -30,7 +31,7 @@ from sanderling.events.tables import ERRORS, POSTS
 from sanderling.events.watch import Watch
 from sanderling.events.work import WorkOptions, load_pipeline
 from sanderling.files import Exit, FolderError, FolderLock, make_folder, write_file
-from sanderling.formats.envelope import QUEUE
+from sanderling.formats.envelope import EXCHANGE, KEY, QUEUE
 from sanderling.observe.alerts import open_alerts
 from sanderling.observe.control import Control, ControlRequest
 from sanderling.observe.log import log
@@ -46,6 +47,7 @@ from sanderling.systems import check_edition
 
 DATABASE = "events.db"
 NOTES = "events.json"
+RESULTS, RESULT_KEY = "results.inbound", "analyze.result"
 TASK_STATES = ("retryable", "failed", "parked", "dead")
 # A batch of ten thousand items takes seconds, and a queue is no host with a budget.
 _LIMITS = ReaderLimits(cpu=30.0, answer=64 << 20, host_cpu=1e15)
@@ -161,7 +163,29 @@ async def _open_queues(
                     raise OptionError(f"FILE: {path} is no file")
             await put_into_file(file, names[0], [(b"", str(path.absolute())) for path in options.files])
         return [FileQueue(file, name, clock.sleep) for name in names], None
-    raise OptionError("--broker: not yet")
+    from sanderling.stores.rabbitmq import OutgoingMessage, QueueConsumer, QueuePublisher  # noqa: PLC0415 - an extra
+
+    if options.files:
+        raise OptionError("FILE and --broker: files go with a folder alone")
+    url = options.broker.reveal()
+    publisher = await stack.enter_async_context(QueuePublisher(url))
+    queues: list[MessageQueue] = []
+    for name in names:
+        if options.bind and await publisher.count(name) is not None:
+            await publisher.declare(EXCHANGE, name, KEY)
+        exchange = EXCHANGE if name == QUEUE or options.bind else ""
+        consumer = QueueConsumer(url, name, options.workers * options.prefetch, exchange, KEY)
+        await stack.enter_async_context(consumer)
+        optional = name == LEGACY_QUEUE and not options.queue_name
+        queues.append(BrokerQueue(consumer, publisher, clock, optional=optional))
+    if not options.results:
+        return queues, None
+    await publisher.declare(RESULTS)
+
+    async def publish(result: bytes) -> None:
+        await publisher.publish(RESULT_KEY, [OutgoingMessage(result)], RESULTS)
+
+    return queues, publish
 
 
 def _open_to_read(folder: Path, name: str = DATABASE) -> sqlite3.Connection:

@@ -192,6 +192,13 @@ class QueuePublisher(_Link):
                 if any(each.cancelled() for each in sent):  # the client cancels, which is no error to a group
                     raise ConnectionError("not all messages were confirmed")
 
+    async def declare(self, exchange: str, queue: str = "", key: str = "") -> None:
+        """Make a durable topic exchange if there is none, and bind a queue that exists to it."""
+        async with self._use() as channel:
+            source = await channel.declare_exchange(exchange, aio_pika.ExchangeType.TOPIC, durable=True)
+            if queue:
+                await (await channel.get_queue(queue, ensure=False)).bind(source, key)
+
     async def count(self, queue: str) -> int | None:
         """Messages that wait in a queue; None if there is no such queue."""
         async with self._use():
