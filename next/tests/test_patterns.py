@@ -17,7 +17,7 @@ from kit.growth import is_slow
 
 import sanderling
 from sanderling import forms
-from sanderling.crawl.pattern import UrlPattern
+from sanderling.crawl.scope import UrlPattern
 from sanderling.extract.html import read_page
 from sanderling.ids import MAX_URL
 from sanderling.redact import looks_secret, redact
@@ -92,7 +92,7 @@ SLOW: dict[str, list[Attack]] = {
     "crawl.page._BYTE": [("", "(byte ", ""), ("(byte ", "1", "")],
     "crawl.page._OTHER_SCHEME": [("", " ", "!"), ("", "a", "!"), (" ", "a+", "")],
     "crawl.auth._TOKEN": [("", "a", " ")],
-    "crawl.pattern._PART": [("", "{", ""), ("", "*", ""), ("{", "a", "")],
+    "crawl.scope._PART": [("", "{", ""), ("", "*", ""), ("{", "a", "")],
     "crawl.meaning._NEGATED": [("", "!", ""), ("!", "a", ""), ("!a", ".a", "."), ("", "!a", "")],
     "crawl.elements._VALUE": [("", "::text ", ""), ("::text", " ", "x"), ("::attr(", " ", ""), ("", "::attr(", "")],
     "crawl.elements._SIGN": [("", '"', "'"), ("", "'\"", ""), ("", '"a', "'")],
@@ -117,7 +117,7 @@ CALLED: dict[str, list[Callable[[int], object]]] = {
     "forms._read_units": [lambda size: _read("1" * size), lambda size: _read("1.1a" * size + "?")],
     "extract.markdown._Writer.end_block": [lambda size: read_page(b"<p>" + b"<br> " * size + b"x", None, "http://a/")],
     # By the square of a URL, which has 2,000 characters at most.
-    "crawl.pattern.UrlPattern.__init__": [
+    "crawl.scope.UrlPattern.__init__": [
         lambda size: UrlPattern("/*-*-*.html").match("http://a/" + "-" * min(size, MAX_URL)),
         lambda size: UrlPattern("/**a**b**c").match("http://a/" + "ab" * (min(size, MAX_URL) // 2)),
     ],

@@ -253,3 +253,45 @@ async def test_from_python(tmp_path: Path) -> None:
         done = await run_job(own, tmp_path, private=True, policy="none")
     assert (done.exit, done.kept, done.failed, done.waiting) == (Exit.DONE, 1, 0, 0)
     assert lines(done.records)[0]["status"] == 200
+
+
+def marked(request: web.Request) -> Answer:
+    """What /in answers to who has one of the secrets, and /token to who asks for one."""
+    said = {request.headers.get("Authorization"), request.headers.get("X-Key"), request.query.get("key")}
+    said.add(request.cookies.get("key"))
+    right = {"Bearer s3cret", "Basic YW5uOnMzY3JldA==", "s3cret", "Bearer new", "Session new"}
+    return (200, JSON, "{}") if said & right else (401, JSON, "{}")
+
+
+JSON = {"Content-Type": "application/json"}
+TOKEN = '{"access_token": "new", "session": "new", "expires_in": "7200"}'
+AUTH = {
+    "a bearer": 'Bearer("env:S")',
+    "a user": 'Basic("ann", "env:S")',
+    "a key": 'ApiKey("X-Key", "env:S")',
+    "a key in the query": 'ApiKey("key", "env:S", "query")',
+    "a key in a cookie": 'ApiKey("key", "env:S", "cookie")',
+    "a client": 'OAuth2("BASE/token", "id", "env:S", scopes=("a", "b"))',
+    "a client in a header": 'OAuth2("BASE/token", "id", "env:S", client_in="header")',
+    "a log-in": 'Login("BASE/token", "body.session", json={"p": "env:S"}, prefix="Session ")',
+}
+
+
+@pytest.mark.parametrize("kind", AUTH)
+async def test_each_kind_of_auth_is_sent_to_the_hosts_of_the_job_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("S", "s3cret")
+    site, other, file = Site({"/token": (200, JSON, TOKEN), "*": marked}), Site({"*": "x"}), tmp_path / "a.py"
+    text = "from sanderling.jobs import *\njob = Job('a', start='BASE/in', hosts='*.test', auth=AUTH)"
+    async with served(site, other):
+        text = text.replace("AUTH", AUTH[kind]).replace("BASE", site.base).replace("*.test", site.base[7:])
+        text += f"\n@job.read\ndef r(reply):\n    yield {{'status': reply.status}}\n    yield Request('{other.base}/')"
+        file.write_text(text)
+        code, _ = await crawl(job_options(tmp_path / "out", file))
+    assert code == Exit.DONE  # what is left out has not failed
+    assert [each["status"] for each in lines(tmp_path / "out" / "records.jsonl")] == [200]
+    assert not other.requests
+    names = ["/token"] * kind.startswith(("a client", "a log-in"))
+    assert [target.partition("?")[0] for target in site.requests] == [*names, "/in"]
+    assert not any(b"s3cret" in path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())

@@ -4,6 +4,7 @@ A secret is written as `env:NAME` or `file:PATH`. It is in no repr, message, row
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from sanderling.redact import Secret
 
 Place = Literal["header", "query", "cookie"]
 EXPIRED = "status == `401`"
+LONGEST_LIFE = 366 * 86400  # seconds
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -30,70 +32,40 @@ class _Auth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [Secret(text) for text in _texts(msgspec.to_builtins(self)) if _is_secret(text)]
 
 
-class ApiKey(_Auth, frozen=True, repr_omit_defaults=True):
-    """A key that never changes, in a header, the query or a cookie."""
+class ApiKey(_Auth, frozen=True):
+    """A secret that never changes, in a header, the query or a cookie."""
 
     name: str
     value: str
     in_: Place = "header"
+    prefix: str = ""
+    user: str = ""  # whose password it is; both are sent as base64
 
     def __post_init__(self) -> None:
         """Raise ValueError for what makes no sense."""
         _check_place(self.name, self.in_)
-        _check_secret("value of ApiKey", self.value)
+        _check_secret("the secret", self.value)
+
+    def sent(self) -> str:
+        """What is sent. Raises SecretError."""
+        return self.prefix + (encode_pair(self.user, self.value) if self.user else revealed(self.value))
 
 
-class Bearer(_Auth, frozen=True):
+def Bearer(token: str) -> ApiKey:  # noqa: N802 - a kind of auth, as people write it
     """A token that never changes: `Authorization: Bearer …`."""
-
-    token: str
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for what makes no sense."""
-        _check_secret("token of Bearer", self.token)
+    return ApiKey("Authorization", token, prefix="Bearer ")
 
 
-class Basic(_Auth, frozen=True):
+def Basic(user: str, password: str) -> ApiKey:  # noqa: N802
     """A user and a password: `Authorization: Basic …`."""
-
-    user: str
-    password: str
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for what makes no sense."""
-        _check_secret("password of Basic", self.password)
-
-
-class OAuth2(_Auth, frozen=True):
-    """Tokens for the client itself from `token_url`: the grant client_credentials.
-
-    `expires_in` counts where the host names no lifetime. Where `expired` holds for a response, the request is sent
-    once more with a new token.
-    """
-
-    token_url: str
-    client_id: str
-    client_secret: str
-    scopes: tuple[str, ...] = ()
-    extra: dict[str, str] = {}  # further fields of the request for a token
-    client_in: Literal["body", "header"] = "body"  # where the client's id and secret go
-    expires_in: float = 3600.0
-    expired: str = EXPIRED
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for what makes no sense."""
-        _check_url("token_url", self.token_url)
-        _check_secret("client_secret of OAuth2", self.client_secret)
-        _check_seconds("expires_in", self.expires_in)
-        check_expression("expired", self.expired)
-        if self.client_in not in ("body", "header"):
-            raise ValueError(f"client_in is {self.client_in!r:.40}; expected body or header")
+    return ApiKey("Authorization", password, prefix="Basic ", user=user)
 
 
 class Login(_Auth, frozen=True):
     """A session: a request whose response has a token, at `token`, like body.session or headers."x-token".
 
-    Texts of `json` or `form` may be secrets. The token is good for `lasts` seconds, or until `expired` holds.
+    Texts of `json` or `form` may be secrets. The token is good for `lasts` seconds, for those that the response has at
+    `lifetime`, or until `expired` holds for a response: then the request is sent once more with a new token.
     """
 
     url: str
@@ -105,16 +77,46 @@ class Login(_Auth, frozen=True):
     prefix: str = ""
     lasts: float = 3600.0
     expired: str = EXPIRED
+    lifetime: str = ""
+    basic: tuple[str, ...] = ()  # user and password of the request for a token
 
     def __post_init__(self) -> None:
         """Raise ValueError for what makes no sense."""
         _check_url("url", self.url)
-        check_expression("token", self.token)
-        check_expression("expired", self.expired)
-        _check_seconds("lasts", self.lasts)
+        for field in ("token", "expired", "lifetime"):
+            check_expression(field, getattr(self, field))
+        if not 1 <= self.lasts <= LONGEST_LIFE:
+            raise ValueError(f"lasts is {self.lasts}; expected seconds from 1 to a year")
         _check_place(self.name, self.in_)
         if (self.json is None) == (self.form is None):
             raise ValueError("Login has both of json and form or none; expected exactly one")
+
+
+def OAuth2(  # noqa: N802
+    token_url: str,
+    client_id: str,
+    client_secret: str,
+    *,
+    scopes: tuple[str, ...] = (),
+    extra: Mapping[str, str] | None = None,
+    client_in: Literal["body", "header"] = "body",
+    expires_in: float = 3600.0,
+    expired: str = EXPIRED,
+) -> Login:
+    """Tokens for the client itself from `token_url`: the grant client_credentials.
+
+    `extra` are further fields of the request for a token, `client_in` says where the client's id and secret go, and
+    `expires_in` counts where the host names no lifetime.
+    """
+    _check_secret("client_secret of OAuth2", client_secret)
+    if client_in not in ("body", "header"):
+        raise ValueError(f"client_in is {client_in!r:.40}; expected body or header")
+    form = {"grant_type": "client_credentials", **(extra or {}), **({"scope": " ".join(scopes)} if scopes else {})}
+    in_body = {"client_id": client_id, "client_secret": client_secret} if client_in == "body" else {}
+    return Login(
+        token_url, "body.access_token", form=form | in_body, prefix="Bearer ", lasts=expires_in, expired=expired,
+        lifetime="body.expires_in", basic=() if in_body else (client_id, client_secret),
+    )  # fmt: skip
 
 
 class FormLogin(_Auth, frozen=True):
@@ -142,7 +144,7 @@ class FormLogin(_Auth, frozen=True):
         return url.partition("?")[0].rstrip("/") == self.page.partition("?")[0].rstrip("/")
 
 
-Auth = ApiKey | Bearer | Basic | OAuth2 | Login | FormLogin
+Auth = ApiKey | Login | FormLogin
 
 
 def revealed(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -155,6 +157,11 @@ def revealed(value: Any) -> Any:  # noqa: ANN401 - any JSON
         case str() if _is_secret(value):
             return Secret(value).reveal()
     return value
+
+
+def encode_pair(user: str, password: str) -> str:
+    """A user and a password as `Basic` has them. Raises SecretError."""
+    return b64encode(f"{revealed(user)}:{revealed(password)}".encode()).decode()
 
 
 def _is_secret(text: str) -> bool:
@@ -191,8 +198,3 @@ def _check_url(name: str, url: str) -> None:
         raise ValueError(f"{name}: {error}") from None
     if urlsplit(url).hostname is None:
         raise ValueError(f"{name} is {url!r:.100}; expected https://…")
-
-
-def _check_seconds(name: str, seconds: float) -> None:
-    if not 1 <= seconds <= 366 * 86400:
-        raise ValueError(f"{name} is {seconds}; expected seconds from 1 to a year")

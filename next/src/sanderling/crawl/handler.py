@@ -15,12 +15,11 @@ from sanderling.crawl.functions import FunctionError, Functions
 from sanderling.crawl.keep import Keeper, body_path
 from sanderling.crawl.page import Reply, request_of
 from sanderling.crawl.pages import read_document, row_of, when
-from sanderling.crawl.pattern import UrlPattern
 from sanderling.crawl.render import RenderRules
 from sanderling.crawl.repeats import mark_of
 from sanderling.crawl.request import MOST_PRIORITY, Request, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
-from sanderling.crawl.scope import CrawlScope
+from sanderling.crawl.scope import CrawlScope, UrlPattern
 from sanderling.crawl.session import JobSession, login_session
 from sanderling.crawl.urls import absolute
 from sanderling.crawl.warc import Capture

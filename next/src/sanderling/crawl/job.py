@@ -12,8 +12,8 @@ from sanderling.crawl.auth import Auth
 from sanderling.crawl.meaning import Answers
 from sanderling.crawl.page import Reply
 from sanderling.crawl.paging import Paging
-from sanderling.crawl.pattern import UrlPattern
 from sanderling.crawl.request import Request
+from sanderling.crawl.scope import UrlPattern
 from sanderling.ids import HostError, normalise_host_pattern
 from sanderling.options import OptionError, nearest
 from sanderling.outcome import Code, Outcome

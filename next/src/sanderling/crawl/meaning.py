@@ -38,6 +38,13 @@ class Seen:
         except JMESPathError as error:
             raise ValueError(f"{expression}: {error}"[:LONGEST_DETAIL]) from None
 
+    def get(self, expression: str) -> Any:  # noqa: ANN401 - any JSON
+        """What an expression finds; None for nothing, for no expression, and for one that does not fit."""
+        try:
+            return self.find(expression) if expression else None
+        except ValueError:
+            return None
+
     def holds(self, expression: str) -> bool:
         """Whether an expression finds something that is neither null, false nor empty.
 
@@ -45,10 +52,7 @@ class Seen:
         """
         if not expression or (self.error and "body" in expression):
             return False
-        try:
-            found = self.find(expression)
-        except ValueError:
-            return False
+        found = self.get(expression)
         return found is not None and found is not False and found not in ("", [], {})
 
 
@@ -83,11 +87,11 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return None
 
     def _why(self, seen: Seen, condition: str) -> str:
-        said = _found(seen, self.message)
+        said = seen.get(self.message)
         return redact(f"{said[:LONGEST_DETAIL]} ({condition})" if isinstance(said, str) and said else condition)[:200]
 
     def _wait(self, seen: Seen, wall: float) -> float | None:
-        value = _found(seen, self.seconds)
+        value = seen.get(self.seconds)
         if isinstance(value, int | float) and not isinstance(value, bool):
             value = str(max(0.0, value - wall if value > EARLIEST else value))
         return retry_after(value, None, wall) if isinstance(value, str) else None
@@ -109,13 +113,6 @@ def check_expression(name: str, expression: str) -> None:
         raise ValueError(
             f"{name} is {expression!r:.200}; expected something of status, headers or body: body.{expression}"
         )
-
-
-def _found(seen: Seen, expression: str) -> Any:  # noqa: ANN401 - any JSON
-    try:
-        return seen.find(expression) if expression else None
-    except ValueError:
-        return None
 
 
 @lru_cache(maxsize=256)

@@ -19,14 +19,12 @@ from sanderling.crawl.handler import CrawlHandler, found_url
 from sanderling.crawl.job import Job, JobError
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.options import AUTO, CrawlOptions, JobOptions, PagesOptions
-from sanderling.crawl.pattern import UrlPattern
 from sanderling.crawl.render import RenderRules, open_renderer
 from sanderling.crawl.repeats import Repeats
 from sanderling.crawl.request import Request
 from sanderling.crawl.robots import RobotsRules
-from sanderling.crawl.room import RoomBound
-from sanderling.crawl.run import CrawlRun, Parts
-from sanderling.crawl.scope import CrawlScope, LeaveOut, ScopeRules, lines_of, read_seeds
+from sanderling.crawl.run import CrawlRun, Parts, RoomBound
+from sanderling.crawl.scope import CrawlScope, LeaveOut, ScopeRules, UrlPattern, lines_of, read_seeds
 from sanderling.crawl.session import JobSession
 from sanderling.crawl.sink import CrawlSink, CrawlState
 from sanderling.crawl.source import CUT, GONE, CrawlSource, HostShares, Progress

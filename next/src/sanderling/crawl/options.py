@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from sanderling.crawl.pattern import UrlPattern
+from sanderling.crawl.scope import UrlPattern
 from sanderling.fetch.options import RequestOptions
 from sanderling.forms import Bytes, Form, HostPattern, Seconds, SecretOrText, Url
 from sanderling.observe.options import ObserveOptions

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from sanderling.crawl.pattern import UrlPattern
+from sanderling.crawl.scope import UrlPattern
 from sanderling.options import OptionError
 
 if TYPE_CHECKING:  # reader processes need none of it

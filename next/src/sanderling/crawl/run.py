@@ -1,6 +1,7 @@
 """One run of a crawl: from where it begins to the exit code."""
 
 import asyncio
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,11 @@ from sanderling.crawl.forget import Forgetting, begin_to_forget, forget, read_jo
 from sanderling.crawl.handler import CrawlHandler
 from sanderling.crawl.keep import Keeper
 from sanderling.crawl.report import make_report
-from sanderling.crawl.room import RoomBound
 from sanderling.crawl.sink import CrawlSink, write_failed
 from sanderling.crawl.source import HostShares, Progress
 from sanderling.engine.loop import Engine
 from sanderling.files import Exit
+from sanderling.forms import Bytes
 from sanderling.limit import Limiter
 from sanderling.observe.control import Control, ControlRequest
 from sanderling.observe.report import Report
@@ -28,6 +29,9 @@ LATELY = 10  # looks
 EVERY = 1 << 30
 MOST_HOSTS = 20  # in a report
 LIMITED = 100  # hosts that were requested last, of which some are in a report
+
+LOOK_ROOM = 5.0  # seconds between two looks at the size of the folder, and ten times as long as the last one took
+ROOM_AGAIN = 0.95  # of what is allowed: what has to be undercut before requests go on
 
 
 @dataclass(slots=True)
@@ -53,7 +57,7 @@ class Parts:
     handler: CrawlHandler
     sink: CrawlSink
     keeper: Keeper
-    room: RoomBound
+    room: "RoomBound"
     engine: Engine
     progress: Progress
     shares: HostShares
@@ -192,3 +196,48 @@ class CrawlRun:
     def report(self, *, running: bool = True) -> Report:
         """All that is shown."""
         return make_report(self.parts, self.standing, running=running)
+
+
+class RoomBound:
+    """Whether a folder has grown as large as it may."""
+
+    def __init__(self, folder: Path, most: int | None, clock: Clock) -> None:
+        self._folder = folder
+        self._most = most
+        self._clock = clock
+        self._again_at = 0.0
+        self.is_full = False
+        self.size = 0
+
+    async def look(self) -> None:
+        """See how large the folder is, unless somebody has just done so."""
+        started = self._clock.now()
+        if self._most is None or started < self._again_at:
+            return
+        self.size = await asyncio.to_thread(folder_size, self._folder)
+        self.is_full = self.size >= self._most * (ROOM_AGAIN if self.is_full else 1)
+        now = self._clock.now()
+        self._again_at = now + max(LOOK_ROOM, 10 * (now - started))
+
+    @property
+    def said(self) -> str:
+        """Why nothing is requested; an empty text if something is."""
+        if not self.is_full or self._most is None:
+            return ""
+        show = Bytes.__metadata__[0].show  # type: ignore[attr-defined] # of an Annotated type
+        return (
+            f"the folder has {self.size / (1 << 20):,.1f} MB, and --max-disk is {show(self._most)}: "
+            "nothing is requested until it has a twentieth less"
+        )
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes on disk of all that is in a folder."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(f"{place}/{name}").st_blocks * 512
+            except OSError:  # it has just been removed
+                continue
+    return total

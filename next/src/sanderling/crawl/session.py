@@ -1,12 +1,13 @@
 """Sends requests of a job with the secret that it declares, to its own hosts only, and gets tokens anew.
 
-One request for a token serves all that wait for it, and takes leave of its host like any other.
+One request for a token serves all that wait for it, and takes leave of its host like any other. The form of a page is
+filled in as a browser would.
 """
 
 import asyncio
-from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from html.parser import HTMLParser
 from math import inf
 from typing import Any
 from urllib.parse import urlencode, urljoin
@@ -14,14 +15,14 @@ from urllib.parse import urlencode, urljoin
 import msgspec
 
 from sanderling.clock import Clock
-from sanderling.crawl.auth import ApiKey, Auth, Basic, Bearer, FormLogin, Login, OAuth2, revealed
-from sanderling.crawl.form import FormError, fill_form, has_form
+from sanderling.crawl.auth import LONGEST_LIFE, ApiKey, Auth, FormLogin, encode_pair, revealed
 from sanderling.crawl.meaning import Seen
 from sanderling.crawl.request import FORM
-from sanderling.crawl.urls import put_param
+from sanderling.crawl.urls import absolute, put_param
 from sanderling.fetch.client import Client
 from sanderling.fetch.messages import HttpRequest, HttpResponse
 from sanderling.files import Exit, FolderError
+from sanderling.ids import UrlError, origin_of
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import Secret
 
@@ -29,6 +30,9 @@ MARGIN = 60.0  # seconds before its end at which a token is replaced; a tenth of
 PAUSE = 5.0  # seconds until a host that gave no answer is requested again for a token
 LONGEST_TOKEN = 8192  # characters
 LARGEST_ANSWER = 1 << 20  # bytes
+LARGEST_PAGE = 512 * 1024  # bytes of a page that are looked at
+MOST_FIELDS = 1000
+_UNSENT = frozenset({"button", "file", "image", "reset"})
 MOST_VAIN = 3  # log-ins in a row that did not help; then the form that pages show is one of their own
 
 
@@ -54,15 +58,8 @@ class JobSession:
         self._trouble: Outcome | None = None
         for secret in auth.secrets():
             secret.reveal()
-        match auth:
-            case ApiKey():
-                self._token = _Token(revealed(auth.value), inf)
-            case Bearer():
-                self._token = _Token(f"Bearer {revealed(auth.token)}", inf)
-            case Basic():
-                pair = f"{revealed(auth.user)}:{revealed(auth.password)}".encode()
-                self._token = _Token(f"Basic {b64encode(pair).decode()}", inf)
-        if self._token is not None:
+        if isinstance(auth, ApiKey):
+            self._token = _Token(auth.sent(), inf)
             Secret.of(self._token.text)
 
     async def send(self, request: HttpRequest, send: Callable[[HttpRequest], Any]) -> HttpResponse:
@@ -85,8 +82,8 @@ class JobSession:
                 self._proven = self._proven or response.outcome.ok or response.status == 404
                 return response
             if again or not self._drop(token):
-                host, kind = request.url.split("/", 3)[2], type(self._auth).__name__
-                said = f"{host} does not accept {'a new' if again else 'this'} {kind}"
+                host = request.url.split("/", 3)[2]
+                said = f"{host} does not accept {'a new token' if again else 'this secret'}"
                 return replace(response, outcome=Outcome(Code.AUTH_FAILED, response.status, said))
             again = True
 
@@ -109,11 +106,8 @@ class JobSession:
         found = await self._requested()
         if isinstance(found, Outcome):
             if found.code is Code.AUTH_FAILED:
-                raise FolderError(
-                    f"no {type(self._auth).__name__}: {found.detail}",
-                    "put the secret right, and run it again",
-                    Exit.FAILED,
-                )
+                said = f"the log-in failed: {found.detail}"
+                raise FolderError(said, "put the secret right, and run it again", Exit.FAILED)
             wait = PAUSE if found.retry_after is None else found.retry_after
             self._again_at = self._clock.now() + wait
             self._trouble = Outcome(Code.DEFERRED, detail=f"no token: {found.detail or found.code}", retry_after=wait)
@@ -126,23 +120,31 @@ class JobSession:
         auth = self._auth
         if isinstance(auth, FormLogin):
             return await self._log_in(auth)
-        response = await self._client.send(self._request())
+        if isinstance(auth, ApiKey):
+            raise TypeError(type(auth).__name__)  # which never ends
+        is_form = auth.form is not None
+        body = urlencode(revealed(auth.form)).encode() if is_form else msgspec.json.encode(revealed(auth.json))
+        headers = [("Content-Type", FORM if is_form else "application/json"), ("Accept", "application/json")]
+        if auth.basic:
+            headers.append(("Authorization", f"Basic {encode_pair(*auth.basic)}"))
+        response = await self._client.send(HttpRequest(auth.url, "POST", tuple(headers), body, largest=LARGEST_ANSWER))
         if not response.outcome.ok:
             return self._trouble_of(response)
         try:
-            seen = Seen(response.url, response.status, response.headers, response.json())
-            value = seen.find("body.access_token" if isinstance(auth, OAuth2) else auth.token)  # type: ignore[union-attr]
-        except (ValueError, msgspec.DecodeError):
-            value, seen = None, Seen(response.url, response.status, response.headers, None)
-            if isinstance(auth, Login):
-                value = seen.find(auth.token)
+            document = response.json()
+        except ValueError:
+            document = None
+        seen = Seen(response.url, response.status, response.headers, document)
+        value = seen.get(auth.token)
         text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
         if not isinstance(text, str) or not 0 < len(text) <= LONGEST_TOKEN or not text.isprintable():
             return Outcome(Code.AUTH_FAILED, response.status, "the response has no usable token")
-        lasts = auth.lasts if isinstance(auth, Login) else _lifetime(seen, auth)  # type: ignore[arg-type]
+        lasts = seen.get(auth.lifetime)
+        lasts = int(lasts) if isinstance(lasts, str) and lasts.isdecimal() and len(lasts) < 12 else lasts
+        if not isinstance(lasts, int | float) or isinstance(lasts, bool) or not 1 <= lasts <= LONGEST_LIFE:
+            lasts = auth.lasts  # what cannot be true is ignored
         Secret.of(text)
-        prefix = auth.prefix if isinstance(auth, Login) else "Bearer "
-        return _Token(prefix + text, self._clock.now() + lasts - min(MARGIN, lasts / 10))
+        return _Token(auth.prefix + text, self._clock.now() + lasts - min(MARGIN, lasts / 10))
 
     async def _log_in(self, auth: FormLogin) -> _Token | Outcome:
         page = await self._client.send(HttpRequest(auth.page, largest=LARGEST_ANSWER, cut=True))
@@ -161,29 +163,6 @@ class JobSession:
             return Outcome(Code.AUTH_FAILED, sent.status, f"the response lacks {auth.success[:60]!r}")
         return _Token("", inf)
 
-    def _request(self) -> HttpRequest:
-        auth = self._auth
-        if isinstance(auth, OAuth2):
-            fields = {"grant_type": "client_credentials", **auth.extra}
-            if auth.scopes:
-                fields["scope"] = " ".join(auth.scopes)
-            client = revealed(auth.client_id), revealed(auth.client_secret)
-            headers: tuple[tuple[str, str], ...] = (("Content-Type", FORM), ("Accept", "application/json"))
-            if auth.client_in == "header":
-                headers += (("Authorization", f"Basic {b64encode(':'.join(client).encode()).decode()}"),)
-            else:
-                fields |= {"client_id": client[0], "client_secret": client[1]}
-            return HttpRequest(auth.token_url, "POST", headers, urlencode(fields).encode(), largest=LARGEST_ANSWER)
-        if not isinstance(auth, Login):
-            raise TypeError(type(auth).__name__)
-        kind = FORM if auth.form is not None else "application/json"
-        body = (
-            urlencode(revealed(auth.form)).encode()
-            if auth.form is not None
-            else msgspec.json.encode(revealed(auth.json))
-        )
-        return HttpRequest(auth.url, "POST", (("Content-Type", kind),), body, largest=LARGEST_ANSWER)
-
     def _trouble_of(self, response: HttpResponse) -> Outcome:
         """Whether a response that brings no token denies it, or may pass."""
         outcome = response.outcome
@@ -195,16 +174,16 @@ class JobSession:
         auth = self._auth
         if isinstance(auth, FormLogin):
             return request
-        place, name = (auth.in_, auth.name) if isinstance(auth, ApiKey | Login) else ("header", "Authorization")
-        if place == "query":
+        name = auth.name
+        if auth.in_ == "query":
             return replace(request, url=put_param(request.url, name, token))
-        if place == "cookie":
+        if auth.in_ == "cookie":
             name, token = "Cookie", f"{name}={token}"
         return replace(request, headers=(*request.headers, (name, token)))
 
     def _is_expired(self, response: HttpResponse) -> bool:
         auth = self._auth
-        if isinstance(auth, ApiKey | Bearer | Basic):
+        if isinstance(auth, ApiKey):
             return False
         if isinstance(auth, FormLogin):
             if auth.is_page(urljoin(response.url, response.location or response.url)):
@@ -239,10 +218,88 @@ def login_session(client: Client, host: str, clock: Clock) -> JobSession | None:
     return JobSession(FormLogin(login.url, fields), lambda name: name == host, client, clock)
 
 
-def _lifetime(seen: Seen, auth: OAuth2) -> float:
-    """Seconds that a token is good for; what cannot be true is ignored."""
-    value = seen.find("body.expires_in")
-    if isinstance(value, str) and value.isdecimal() and len(value) < 12:
-        value = int(value)
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= 366 * 86400
-    return float(value) if usable else auth.expires_in
+class FormError(ValueError):
+    """A page has no form that could be sent. The message has no value of any field."""
+
+
+class _Form:
+    def __init__(self, said: Mapping[str, str | None]) -> None:
+        self.action = said.get("action") or ""
+        self.method = (said.get("method") or "get").upper()
+        self.names: set[str] = set()
+        self.fields: list[tuple[str, str]] = []
+        self.button: tuple[str, str] | None = None  # the first, which Enter presses
+
+
+class _Forms(HTMLParser):
+    """All forms of a page, without texts that people would type into large fields."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[_Form] = []
+        self._open = False
+        self._select = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = dict(attrs)
+        if tag == "form":
+            self.forms.append(_Form(said))
+            self._open = True
+        if not self._open or len(self.forms[-1].fields) >= MOST_FIELDS:
+            return
+        form, name, value = self.forms[-1], said.get("name") or "", said.get("value")
+        kind = (said.get("type") or ("submit" if tag == "button" else "text")).lower()
+        if (
+            tag == "option"
+            and self._select
+            and ("selected" in said or self._select not in {field for field, _ in form.fields})
+        ):
+            form.fields = [pair for pair in form.fields if pair[0] != self._select] + [(self._select, value or "")]
+        if not name or "disabled" in said:
+            return
+        if tag in ("input", "button") and kind == "submit":
+            form.button = form.button or (name, value or "")
+        elif tag in ("input", "select", "textarea") and kind not in _UNSENT:
+            form.names.add(name)
+            is_box = kind in ("checkbox", "radio")
+            self._select = name if tag == "select" else self._select
+            if tag != "select" and (not is_box or "checked" in said):
+                form.fields.append((name, ("on" if is_box else "") if value is None else value))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = self._open and tag != "form"
+        self._select = "" if tag in ("form", "select") else self._select
+
+
+def _forms(body: bytes) -> list[_Form]:
+    reader = _Forms()
+    reader.feed(body[:LARGEST_PAGE].decode(errors="replace"))
+    return reader.forms
+
+
+def has_form(body: bytes, names: Mapping[str, str]) -> bool:
+    """Whether a page has a form with fields of all these names; few pages are read to find out."""
+    if b"<form" not in body[:LARGEST_PAGE].lower() or not all(name.encode() in body for name in names):
+        return False
+    return any(form.names >= set(names) for form in _forms(body))
+
+
+def fill_form(page: HttpResponse, values: Mapping[str, str]) -> HttpRequest:
+    """The request that sends the form of a page with these values; it goes to that page's origin. Raises FormError."""
+    forms = _forms(page.body)
+    form = next((each for each in forms if each.names >= values.keys()), None)
+    if form is None:
+        known = ", ".join(sorted({name for each in forms for name in each.names})[:20])
+        raise FormError(f"the page has {f'forms with {known}' if known else 'no form'}; expected {', '.join(values)}")
+    if form.method != "POST":
+        raise FormError("its form is sent by GET, which would put a password into an address")
+    fields = [pair for pair in form.fields if pair[0] not in values]
+    fields += [*values.items(), *([form.button] if form.button and form.button[0] not in values else [])]
+    try:
+        target = absolute(form.action.strip() or page.url, page.url)
+    except UrlError:
+        raise FormError("the address that its form goes to is none") from None
+    if origin_of(target) != origin_of(page.url):
+        raise FormError("its form goes to another host; name the page of that host instead")
+    headers = (("Content-Type", FORM), ("Referer", page.url.partition("?")[0]))
+    return HttpRequest(target, "POST", headers, urlencode(fields).encode(), largest=LARGEST_PAGE, cut=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from sanderling.clock import cpu_seconds
-from sanderling.crawl.pattern import UrlPattern
+from sanderling.crawl.scope import UrlPattern
 
 CASES: list[tuple[str, str, dict[str, str] | None]] = [
     ("/list/*", "https://h.example/list/1", {}),
