@@ -47,7 +47,7 @@ class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is
     )
     name: str = option("", "The schema there; the name of --out by default.")
     keep: Literal["html", "warc"] | None = option(
-        None, "Keep what came as it came too: bodies in files, or whole responses in a web archive."
+        None, "Keep what hosts sent, too: bodies in files, or whole responses in a web archive."
     )
     max_disk: Bytes | None = option(
         None, "How large the folder may grow; then nothing is requested until there is room.", low=1 << 20
@@ -57,7 +57,7 @@ class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is
     browser: Path | None = option(
         None, "The browser that renders; the first Chromium or Chrome on the PATH by default."
     )
-    sandbox: bool = option(default=True, help="Run the browser in its sandbox, which it has not as root.")
+    sandbox: bool = option(default=True, help="Run the browser in its sandbox. As root it has none: --no-sandbox.")
     readers: ReaderCount = option(AUTO, "Processes that read what came; 0 reads it in this one.", low=AUTO, high=256)
 
     __slots__ = ("given",)  # what was set, defaults not among it; no option itself

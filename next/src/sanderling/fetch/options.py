@@ -107,10 +107,11 @@ class RequestOptions(Options, table="", title="How hosts are requested"):
     """What each command takes that sends requests."""
 
     rps: float | None = option(
-        None, "Requests per second to each host at most; less is learned. 8 by default.", low=1e-4
+        None, "Requests per second to each host at most; less where a host allows less. 8 by default.", low=1e-4
     )
     policy: Literal["governor", "aimd", "fixed", "none"] = option(
-        "governor", "How the pace is found: governor learns each host's limit, aimd is the law of seed 003."
+        "governor",
+        "How the pace is found: governor learns each host's limit; aimd grows slowly, and halves when refused.",
     )
     contact: str | None = option(
         None, "Where a host's owner reaches you: https://…, mailto:… or an e-mail address; sent with each request."

@@ -35,11 +35,13 @@ class SequenceOptions(RequestOptions, ObserveOptions, AlertOptions, table="seque
     min_workers: int = option(5, "Requests in flight at least, where there is work.", low=1, high=10_000)
     max_workers: int = option(250, "Requests in flight at most.", low=1, high=10_000)
     rps: float | None = option(
-        40.0, "Requests per second at most; less is learned. 40 is what the original allows one address.", low=1e-4
+        40.0,
+        "Requests per second at most; less where the host allows less. 40 is what the original allows one address.",
+        low=1e-4,
     )
     limits: LimitOptions = option(LimitOptions(initial_rps=8.0), "Where a host's rate begins and may go.")
     scaling: Literal["guarded", "atlas"] = option(
-        "guarded", "How workers are found: guarded follows what arrives, atlas is the law of seed 000."
+        "guarded", "How the number of workers is found: guarded follows what arrives, atlas is the seed's own law."
     )
     prometheus: str = option("", "The Prometheus that scrapes us; readings are counted in the process without it.")
     database: str = option(
