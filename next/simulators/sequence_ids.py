@@ -28,7 +28,9 @@ class IdWorld:
     holes: float = 0.0
     scatter: float = 1.0  # seconds: a record is visible 0.2 s after its birth and up to this much later
     latency: float = 0.1
-    troubles: tuple[tuple[float, float, str], ...] = ()  # (from, until, 503|refused|hang|200)
+    troubles: tuple[tuple[float, float, str], ...] = ()  # (from, until, 503|refused|hang|200|shape)
+    edited: float = 0.0  # the share of records that change an hour after they are visible
+    deleted: float = 0.0  # and of those that are deleted then
     stamps: bool = True
     head: bool = False  # an address that says the newest id
     seed: int = 1
@@ -81,6 +83,13 @@ class IdWorld:
     def now(self) -> float:
         return self.clock.now() - self.begun
 
+    def is_deleted(self, number: int) -> bool:
+        return self.chance(number, "deleted") < self.deleted and self.now() > self.seen(number) + 3600
+
+    def name(self, number: int) -> str:
+        changed = self.chance(number, "edited") < self.edited and self.now() > self.seen(number) + 3600
+        return f"thing {number}" + " anew" * changed
+
     def due(self, second: float) -> set[int]:
         """The ids that are visible by then."""
         found, place = set(), 0
@@ -121,17 +130,18 @@ class IdWorld:
         return response
 
     def _answer(self, text: str, kind: str, url: str) -> HttpResponse:
-        if kind:
+        if kind and kind != "shape":
             said, status, body = kind, 200, b'{"error": {"message": "internal"}}'
         elif text == "newest":
             said, status, body = "head", 200, str(self.newest()).encode()
-        elif self.seen(int(text)) <= self.now():
+        elif self.seen(int(text)) <= self.now() and not self.is_deleted(int(text)):
             number = int(text)
-            record = {"id": number, "name": f"thing {number}"}
+            record = {"number" if kind == "shape" else "id": number, "name": self.name(number)}
             if self.stamps:
                 record["created"] = self.clock.wall() - self.now() + self.born(self.place(number) or 0)
-            said, status, body = "ok", 200, json.dumps(record).encode()
-            self.stored_at.setdefault(number, self.now())
+            said, status, body = kind or "ok", 200, json.dumps(record).encode()
+            if not kind:
+                self.stored_at.setdefault(number, self.now())
         else:
             said, status, body = "none", 404, b"{}"
         self.asked.append((self.now(), 0 if text == "newest" else int(text), said))

@@ -47,6 +47,10 @@ class FolderError(Exception):
         self.code = code
 
 
+class ServiceAway(Exception):  # noqa: N818 - it says what happened
+    """A database or a queue cannot be used now; the same call may work later. The message says why."""
+
+
 def disk_full(path: Path) -> FolderError:
     """The error for a disk without room, whoever found it: a system call or a database."""
     return FolderError(

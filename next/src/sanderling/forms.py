@@ -35,6 +35,11 @@ def _read_units(text: str, units: Mapping[str, float]) -> float:
     return sum(float(number) * units[unit] for number, unit in parts)
 
 
+def read_durations(text: str) -> tuple[float, ...]:
+    """The seconds of several durations, as in 36h,30d. Raises ValueError."""
+    return tuple([_read_units(each.strip(), _SECONDS) for each in text.split(",")]) if text else ()
+
+
 def _show_units(value: float, units: Mapping[str, float], base: str) -> str:
     fitting = [unit for unit, size in units.items() if value >= size and round(value / size, 6).is_integer()]
     unit = fitting[-1] if fitting else base
@@ -71,6 +76,7 @@ Seconds = Annotated[
         lambda value: _show_units(value, _SECONDS, "s"),
     ),
 ]
+Durations = Annotated[str, Form(lambda text: read_durations(text) and text, "durations like 36h,30d", "TIME,TIME")]
 Bytes = Annotated[
     int,
     Form(

@@ -113,7 +113,7 @@ SYSTEMS: tuple[System, ...] = (
                 "Write the records of a folder to a database.",
                 "sanderling.sequence.options:StoreOptions",
                 "Export",
-                "sanderling.sequence.system:store_records",
+                "sanderling.sequence.store_command:store_records",
                 "sequence store things --database sqlite:things.db",
             ),
         ),

@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-TABLES = ("instance", "player", "instance_player", "instance_character", "instance_character_weapon", "player_stats")
+TABLES = (
+    "instance", "player", "instance_player", "instance_character", "instance_character_weapon", "player_stats",
+    "raw_instance",
+)  # fmt: skip
 
 
 def crawl(

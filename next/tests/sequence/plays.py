@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -15,13 +15,17 @@ from sequence_ids import IdWorld
 from sanderling.clock import LoopClock, run_virtual
 from sanderling.fetch.options import limiter_for
 from sanderling.files import Exit, make_folder
+from sanderling.forms import read_durations
 from sanderling.observe.alerts import Alerts
 from sanderling.records.rows import RowWriter
 from sanderling.sequence.crawl import SequenceParts, SequenceRun
 from sanderling.sequence.description import Description, HeadAddress, IdApi
 from sanderling.sequence.follower import Position
 from sanderling.sequence.options import SequenceOptions
+from sanderling.sequence.readings import Metrics
 from sanderling.sequence.store import ROWS, SavedState, SequenceStore
+from sanderling.sequence.storing import Storing
+from sanderling.sequence.targets import RecordTarget
 from sanderling.stores.sqlite_file import SqliteFile
 
 
@@ -55,7 +59,13 @@ class Played:
 
 
 def play(
-    folder: Path, seconds: float, make: Callable[[LoopClock], IdWorld], *, act: Any = None, **given: Any
+    folder: Path,
+    seconds: float,
+    make: Callable[[LoopClock], IdWorld],
+    *,
+    act: Any = None,
+    targets: Sequence[RecordTarget] = (),
+    **given: Any,
 ) -> Played:
     """Follow the world that `make` makes for so many seconds, or to the end."""
 
@@ -74,9 +84,11 @@ def play(
             state = store.state if not store.is_new else SavedState(begin=world.first, position=Position(world.first))
             rows = RowWriter(folder, ROWS, state.files)
             limiter = limiter_for(options, clock=clock, random=Random(world.seed))
+            alerts = Alerts(None, "", clock)
+            storing = Storing(store, rows, targets, clock, Random(world.seed), read_durations(options.revisit))
             parts = SequenceParts(
-                options, IdApi(description), "api.example.org", store, rows, world, limiter, Alerts(None, "", clock),
-                clock, Random(world.seed),
+                options, IdApi(description), "api.example.org", store, storing, Metrics(None, alerts, clock), world,
+                limiter, alerts, clock, Random(world.seed),
             )  # fmt: skip
             run = SequenceRun(parts, state)
             task = asyncio.create_task(run.run())

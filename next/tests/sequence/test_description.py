@@ -44,12 +44,16 @@ def report(number: int = 7, mode: int = 4, players: int = 1, period: str = "2025
         return {name: {"basic": {"value": value}} for name, value in values.items()}
 
     entry = {
-        "player": {"destinyUserInfo": {"membershipId": "46"}},
+        "characterId": "23",
+        "player": {"destinyUserInfo": {"membershipId": "46"}, "classHash": 671},
         "values": stats(
             playerCount=players, activityDurationSeconds=600.0, completed=1, completionReason=0, deaths=0,
-            startSeconds=100, timePlayedSeconds=550, teamScore=3,
+            startSeconds=100, timePlayedSeconds=550, teamScore=3, score=5, kills=9,
         ),
-        "extended": {},
+        "extended": {
+            "values": stats(precisionKills=2.0),
+            "weapons": [{"referenceId": 1234, "values": stats(uniqueWeaponKills=5)}],
+        },
     }  # fmt: skip
     details = {"instanceId": str(number), "mode": mode, "directorActivityHash": 9, "membershipType": 3}
     return {
@@ -150,10 +154,13 @@ def test_an_answer_that_is_anything() -> None:
     ],
 )
 def test_rows_of_a_report(period: str, changed: dict[str, Any], fresh: bool | None) -> None:
-    instance, players = rows_of(7, report(period=period) | changed)
+    rows = rows_of(report(period=period) | changed)
 
-    assert instance[:6] == (7, 9, True, fresh, fresh, 1)
-    assert instance[7] - instance[6] == instance[8] == 600
-    assert players == [(7, 46, True, True, 500, instance[7])]
-    with pytest.raises(ValueError, match="report 7"):
-        rows_of(7, {"entries": []})
+    ((*instance, started, ended, seconds, _, score),) = rows["instance"]
+    assert (instance, score) == ([7, 9, True, fresh, fresh, 1], 3)
+    assert ended - started == seconds == 600
+    assert rows["instance_player"] == [(7, 46, True, True, 500, ended)]
+    assert rows["instance_character"] == [(7, 46, 23, 671, 0, True, 5, 9, 0, 0, 100, 550, 2, 0, 0, 0)]
+    assert rows["instance_character_weapon"] == [(7, 46, 23, 1234, 5, 0)]
+    with pytest.raises(ValueError, match="no report"):
+        rows_of({"entries": []})

@@ -9,9 +9,10 @@ from sequence.plays import play
 from sequence_ids import IdWorld
 
 from sanderling.sequence import system
-from sanderling.sequence.options import LARGEST_ID
+from sanderling.sequence.options import LARGEST_ID, StoreOptions
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.store import Missed, SavedState, SequenceBatch, SequenceStore
+from sanderling.sequence.store_command import _store_folder
 
 
 def followed(folder: Path) -> set[int]:
@@ -26,8 +27,9 @@ def test_a_folder_adds_up_and_gives_its_ids(tmp_path: Path) -> None:
     said = asyncio.run(system.move_tasks(out, None, None, file, None))
     missed = {int(line) for line in file.read_text().split()}
     counts = asyncio.run(system.count_tasks(out))
-    number = asyncio.run(system._store(out, f"sqlite:{database}"))
-    asyncio.run(system._store(out, f"sqlite:{database}"))
+    options = StoreOptions(folder=out, database=f"sqlite:{database}")
+    number = asyncio.run(_store_folder(out, options))
+    asyncio.run(_store_folder(out, options))
 
     assert verified.faults == []
     assert verified.counts["ids"] == 301
@@ -62,7 +64,7 @@ def test_ranges_of_missed_ids_come_apart_where_one_turns_up(tmp_path: Path) -> N
             await store.commit(SequenceBatch(decided=[10, 500, 10_000], skipped=skipped), SavedState())
             apart = await store.missed()
             await store.wake_around(600, 20, 0.0)
-            assert await store.retry(0, LARGEST_ID, "alive", 1.0) == 41
+            assert await store.retry(0, LARGEST_ID, "alive") == 41
             return apart, await store.due(2.0, 10), await store.skipped()
 
     apart, due, skipped = asyncio.run(act())

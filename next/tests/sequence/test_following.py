@@ -45,7 +45,7 @@ def test_gaps_that_repeat_are_learned(tmp_path: Path) -> None:
     )
 
     assert len(played.counts) >= 2_000
-    assert played.run.figures.gaps >= 4
+    assert played.run.walk.passed >= 4
 
 
 def test_no_run_between_two_gaps_is_passed_over(tmp_path: Path) -> None:

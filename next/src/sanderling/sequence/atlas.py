@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from sanderling.limit import CircuitOpen
 from sanderling.observe.alerts import Alert, Level
-from sanderling.observe.log import log
 from sanderling.sequence.description import IdAnswer, Meaning
-from sanderling.sequence.law import FIRST_PERIOD, PeriodPlan, Readings, decide
-from sanderling.sequence.readings import MetricsError
+from sanderling.sequence.law import FIRST_PERIOD, PeriodPlan, decide
+from sanderling.sequence.readings import show_elapsed
 from sanderling.sequence.retries import DISABLED, RETRIES, Reason, pause
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ class AtlasLaw:
     def __init__(self, run: "SequenceRun") -> None:
         self.run = run
         self.plan = PeriodPlan(run.parts.options.first_workers, FIRST_PERIOD, "start")
-        self.trouble = ""  # why metrics could not be read
         self._extra = 0  # workers of a supercharge
 
     async def follow(self) -> None:
@@ -50,8 +48,8 @@ class AtlasLaw:
                 await self._spawn(workers, self.plan.period)
                 if run.is_over():
                     break
-                readings = await self._read(clock.now() - begun)
-                self._tell(readings, workers)
+                readings = await self.run.parts.metrics.read(clock.now() - begun)
+                run.parts.metrics.tell(readings, workers)
                 if readings is not None:
                     self.plan = decide(readings, workers, options.min_workers, options.max_workers)
                 if clock.now() == begun:  # nothing was to be done
@@ -79,7 +77,7 @@ class AtlasLaw:
             answer = await self._ask(number)
             if answer is None:
                 break
-            run.meter.count(answer.meaning)
+            run.parts.metrics.meter.count(answer.meaning)
             match answer.meaning:
                 case Meaning.FOUND | Meaning.UNWANTED | Meaning.HIDDEN:
                     run.settle(answer)
@@ -88,7 +86,7 @@ class AtlasLaw:
                     run.give_up(number, Reason.REFUSED, 1)
                     return
                 case Meaning.DISABLED:
-                    run.meter.observe(0.0)
+                    run.parts.metrics.meter.observe(0.0)
                     await run.parts.clock.sleep(DISABLED)
                     continue
                 case Meaning.MISSING:
@@ -118,33 +116,11 @@ class AtlasLaw:
             return (await run.request((number,), permit))[0]
         return None
 
-    async def _read(self, elapsed: float) -> Readings | None:
-        """The readings, or None if they could not be had: then the plan stays."""
-        run = self.run
-        try:
-            readings = await run.read_metrics(elapsed)
-        except MetricsError as error:
-            self.trouble = str(error)
-            log.error("metrics", say=f"Metrics could not be read, the plan stays: {error}")
-            return None
-        self.trouble = ""
-        return readings
-
-    def _tell(self, readings: Readings | None, workers: int) -> None:
-        unknown = "unknown"
-        fields = (
-            ("Lag Behind Head (P20)", f"{readings.lag:.1f}s" if readings else unknown),
-            ("404 Percentage", f"{100 * readings.missing:.3f}%" if readings else unknown),
-            ("Error Percentage", f"{100 * readings.errors:.3f}%" if readings else unknown),
-            ("Workers Used", str(workers)),
-        )
-        self.run.parts.alerts.post(Alert("Status Update", self.trouble, Level.STATUS, fields))
-
     async def _check_gaps(self) -> None:
-        run, clock, alerts = self.run, self.run.parts.clock, self.run.parts.alerts
+        run, clock, alerts, metrics = self.run, self.run.parts.clock, self.run.parts.alerts, self.run.parts.metrics
         while True:
             await clock.sleep(GAP_SECONDS)
-            readings = await self._read(FOUR_MINUTES)
+            readings = await metrics.read(FOUR_MINUTES)
             if readings is None or readings.missing <= GAP_SHARE or readings.count_missing <= GAP_COUNT:
                 continue
             fields = (("Rate", f"{100 * readings.missing:.3f}%"), ("Count", f"{readings.count_missing:.0f}"))
@@ -153,10 +129,10 @@ class AtlasLaw:
             run.workers += SUPERCHARGE
             await self._spawn(SUPERCHARGE, SUPERCHARGE_IDS)
             run.workers, self._extra = max(1, run.workers - SUPERCHARGE), 0
-            readings = await self._read(clock.now() - begun)
+            readings = await metrics.read(clock.now() - begun)
             if readings is None:
                 continue
-            fields = (("404 Rate", f"{100 * readings.missing:.3f}%"), ("Lag", f"{readings.lag:.1f}s"))
+            fields = (("404 Rate", f"{100 * readings.missing:.3f}%"), ("Lag", show_elapsed(readings.lag)))
             alerts.post(Alert("Gap Supercharge Exiting", "", Level.INFO, fields))
             if readings.missing > CERTAIN and not await run.search_gap():
                 run.follower.go_back(run.follower.newest)

@@ -7,7 +7,7 @@ is known, which shows whether a host that fails is well.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -17,42 +17,43 @@ from typing import Protocol
 from sanderling.clock import Clock
 from sanderling.fetch.client import Read
 from sanderling.fetch.messages import Headers, HttpRequest, HttpResponse
-from sanderling.files import Exit, FolderError
+from sanderling.files import Exit
 from sanderling.limit import Limiter, Permit
 from sanderling.observe.alerts import Alert, Alerts, Level
 from sanderling.observe.control import Control, ControlRequest
 from sanderling.observe.log import log
 from sanderling.observe.report import Report
 from sanderling.outcome import Outcome
-from sanderling.records.rows import RowWriter
-from sanderling.sequence.atlas import AtlasLaw
-from sanderling.sequence.database import DatabaseAway, RecordsDatabase, tables_of
+from sanderling.sequence.atlas import SUPERCHARGE, AtlasLaw
 from sanderling.sequence.description import IdAnswer, IdApi, Meaning, outcome_of
 from sanderling.sequence.follower import Follower
-from sanderling.sequence.gaps import GapSearch, Search
 from sanderling.sequence.guarded import workers_for
-from sanderling.sequence.law import Readings
 from sanderling.sequence.options import LARGEST_ID, SequenceOptions
-from sanderling.sequence.readings import Meter, Prometheus
-from sanderling.sequence.retries import DISABLED, RETRIES, Reason, check_in, is_retried
-from sanderling.sequence.store import Missed, SavedState, SequenceBatch, SequenceStore, key_of
+from sanderling.sequence.readings import Metrics, show_elapsed
+from sanderling.sequence.retries import DISABLED, RETRIES, Reason, check_in, is_retried, offload_tries
+from sanderling.sequence.searching import GapWalk
+from sanderling.sequence.store import Missed, SavedState, SequenceStore, Visit
+from sanderling.sequence.storing import Storing
+from sanderling.sequence.targets import RetryQueue
 
 GRACE = 10.0  # seconds for what is in flight when we stop
 COMMIT = 0.2  # seconds between commits
 LOOK = 1.0  # seconds between looks at what is due again
-RETRY_SHARE = 4  # one of so many requests is a retry, where there are new ids as well
+STATUS_SECONDS = 300.0  # between two status messages
+RETRY_SHARE = 4  # one of so many requests is a retry or a visit, where there are new ids as well
+ASKED_SHARE = 2  # the same, for what a person wants to be asked again
 MOST_AGAIN = 400  # ids to be asked again that are in memory
+MOST_VISITS = 100  # the same of records to be visited
 DOUBTFUL = 3  # failures in a row, after which a record that is known shows whether the host is well
 LONGEST_AWAY = 15.0  # seconds between two such requests
 RECENT = 30.0  # a good answer so many seconds ago shows that a failure is the id's own
 MISSES_IN_ROW = 150  # ids that are not there, below what the API says its newest is: a gap
+NEW_SHAPE = 10  # new records in a row that cannot be read: the API has changed
 SAMPLE = 8  # ids of a gap that are asked at once
-STATUS_SECONDS = 300.0  # between two status messages
-LOOKS = 8  # of one search that the law of the seed asks for
-LONGEST_STORE_AWAY = 600.0  # seconds
-MOST_UNWRITTEN = 5_000  # records in memory while it is away
 NEARBY = 128  # ids on both sides of one that turned up in a gap
-MOST_GAPS = 5  # widths that are remembered
+VISIT_AGAIN = 3600.0  # seconds until a visit that failed is made again
+ALERT_PAUSE = 60.0  # seconds between two messages about single ids
+LOOKS = 8  # of one search that the law of the seed asks for
 BY_REASON = {
     Meaning.HIDDEN: Reason.HIDDEN,
     Meaning.BAD_FORMAT: Reason.BAD_FORMAT,
@@ -60,6 +61,10 @@ BY_REASON = {
     Meaning.REFUSED: Reason.REFUSED,
     Meaning.MISSING: Reason.NOT_FOUND,
 }
+
+
+# Messages of the seed, by how often a missed id was tried in vain.
+UNRESOLVED = {3: "Unresolved Instance (Warning)", 6: "Unresolved Instance"}
 
 
 class Sender(Protocol):
@@ -81,9 +86,10 @@ class Sender(Protocol):
 class Inquiry:
     """What one request is for."""
 
-    kind: str  # new, again, probe, check or head
+    kind: str  # new, again, visit, probe or check
     numbers: tuple[int, ...]
     missed: Missed | None = None
+    visit: Visit | None = None
 
 
 @dataclass(slots=True)
@@ -96,7 +102,9 @@ class SequenceFigures:
     checks: int = 0
     stored: int = 0
     skipped: int = 0
-    gaps: int = 0
+    visited: int = 0
+    changed: int = 0
+    deleted: int = 0
     lag: float | None = None  # of the newest record
     latency: float = 0.0  # of most requests
 
@@ -109,15 +117,15 @@ class SequenceParts:
     api: IdApi
     host: str
     store: SequenceStore
-    rows: RowWriter
+    storing: Storing
+    metrics: Metrics
     client: Sender
     limiter: Limiter
     alerts: Alerts
     clock: Clock
     random: Random
-    prometheus: Prometheus | None = None
     headers: Headers = ()
-    database: RecordsDatabase | None = None
+    retry_queue: RetryQueue | None = None
 
 
 class SequenceRun:
@@ -126,52 +134,54 @@ class SequenceRun:
     def __init__(self, parts: SequenceParts, state: SavedState) -> None:
         self.parts = parts
         self.state = state
+        self.storing = parts.storing
         self.figures = SequenceFigures()
         options = parts.options
         self.follower = Follower(
             state.position, parts.api.description.stride * options.stride, options.until, options.first_workers
         )
+        self.walk = GapWalk(self.follower, state, parts.storing, parts.alerts, parts.clock)
         self.workers = options.first_workers
+        self.law = AtlasLaw(self) if options.scaling == "atlas" else None
         self.missed_counts: dict[tuple[str, bool], int] = {}
         self.quiet_until = -inf  # on the clock: nothing but checks is sent before
         self.quiet_why = ""
         self.away_since: float | None = None  # since when the host fails
+        self.shape_trouble = ""  # what is new about the shape of records
         self.stopped = False
         self.wanted = Control()
-        self.search: GapSearch | None = None
-        self._scan: Search | None = None
-        self._scan_batch: Sequence[int] = ()
-        self._scan_answers: dict[int, bool] = {}
-        self._scan_waiting: deque[int] = deque()
-        self._batch = SequenceBatch()
-        self._lines: list[tuple[int, bytes]] = []
+        self.committed = asyncio.Event()  # set by each commit
         self._again: deque[tuple[int, Missed]] = deque()  # an id, and what is known of it
-        self._asked_again: set[int] = set()  # ids in memory or in flight
+        self._visits: deque[Visit] = deque()
+        self._asked_again: set[int] = set()  # ids of both in memory or in flight
         self._answered: list[int] = []  # of these, until what came of them is committed
+        self._turned_up: list[int] = []  # ids of gaps
         self._in_flight = 0
         self._turn = 0
         self._wake = asyncio.Event()
         self._committing = asyncio.Lock()
         self._failed_in_row = 0
+        self._bad_in_row = 0
         self._missing_in_row = 0
         self._last_good = -inf
         self._checking = False
         self._check_wait = 1.0
         self._known: int | None = None  # an id that is known to exist
         self._no_retries = False  # the store has none within its first retries
-        self.meter = Meter()
-        self.law = AtlasLaw(self) if options.scaling == "atlas" else None
-        self._told_at = parts.clock.now()
-        self.store_trouble = ""  # why the database cannot be written to
-        self._turned_up: list[int] = []  # ids of gaps
+        self._alerted_at = -inf  # about a single id
 
     async def run(self) -> Exit:
         """Follow the ids until the last has been decided, or for ever."""
+        self._say_bounds()
+        self.parts.alerts.post(Alert("Starting up...", "", Level.INFO))
+        work = [self._commit_often(), self._look_often(), self._look_at_head()]
+        if self.law is None:
+            work.append(self._tell_often())
+        if self.parts.retry_queue is not None:
+            work.append(self.parts.retry_queue.take_back(self.parts.store))
         try:
             async with asyncio.TaskGroup() as group:
-                helpers = [
-                    group.create_task(work) for work in (self._commit_often(), self._look_often(), self._look_at_head())
-                ]
+                helpers = [group.create_task(each) for each in work]
                 if self.law is not None:
                     offload = group.create_task(self._follow(group))  # retries, which the seed offloads
                     await self.law.follow()
@@ -188,6 +198,20 @@ class SequenceRun:
         await self._commit()
         await self._count()
         return Exit.DONE if self.follower.done and self._no_retries else Exit.WAITING
+
+    def _say_bounds(self) -> None:
+        """Which bound holds: requests a second, or connections."""
+        options = self.parts.options
+        most = options.max_workers + (SUPERCHARGE if self.law is not None else 0)
+        said = f"At most {most} connections (--max-workers) and "
+        if options.rps is None:
+            said += "no bound of requests a second: the connections hold."
+        else:
+            slow = most / options.rps
+            said += (
+                f"{options.rps:g} requests a second (--rps), which holds while a response takes less than {slow:.2g} s."
+            )
+        log.info("bounds", say=said)
 
     def is_over(self) -> bool:
         """Whether nothing is left to do, or somebody stops us."""
@@ -248,20 +272,31 @@ class SequenceRun:
 
     def _choose(self, now: float) -> Inquiry | None:
         """What to ask next, if anything is due."""
-        if now < self.quiet_until or (self.store_trouble and len(self._lines) > MOST_UNWRITTEN):
+        if now < self.quiet_until or self.storing.is_full:
             return None
         if self.away_since is not None or self._failed_in_row >= DOUBTFUL:
             if self._checking or self._in_flight:
                 return None
             return self._check()
         self._turn += 1
-        if self._again and self._turn % RETRY_SHARE == 0:
-            return self._retry(*self._again.popleft())
-        if self._scan_waiting:
-            return Inquiry("probe", (self._scan_waiting.popleft(),))
+        wanted_now = bool(self._again) and self._again[0][1].due <= 0
+        if self._turn % (ASKED_SHARE if wanted_now else RETRY_SHARE) == 0 and (later := self._later()):
+            return later
+        if self.walk.waiting:
+            return Inquiry("probe", (self.walk.waiting.popleft(),))
         if self.law is None and (numbers := self._new(now)) is not None:
             return Inquiry("new", numbers)
-        return self._retry(*self._again.popleft()) if self._again else None
+        return self._later()
+
+    def _later(self) -> Inquiry | None:
+        """What is asked not for the first time: retries first, since visits can wait."""
+        if self._again:
+            number, missed = self._again.popleft()
+            return Inquiry("again", (number,), missed=missed)
+        if self._visits:
+            visit = self._visits.popleft()
+            return Inquiry("visit", (visit.number,), visit=visit)
+        return None
 
     def _new(self, now: float) -> tuple[int, ...] | None:
         numbers: list[int] = []
@@ -280,16 +315,13 @@ class SequenceRun:
         self.figures.checks += 1
         return Inquiry("check", (known,))
 
-    def _retry(self, number: int, missed: Missed) -> Inquiry:
-        return Inquiry("again", (number,), missed)
-
     def _put_back(self, inquiry: Inquiry) -> None:
         if inquiry.kind == "new":
             for number in inquiry.numbers:
                 self.follower.undecided(number)
         elif inquiry.kind == "probe":
-            self._scan_waiting.appendleft(inquiry.numbers[0])
-        elif inquiry.missed is not None:
+            self.walk.waiting.appendleft(inquiry.numbers[0])
+        elif inquiry.kind in ("again", "visit"):
             self._asked_again.discard(inquiry.numbers[0])
         if inquiry.kind == "check":
             self._checking = False
@@ -350,10 +382,10 @@ class SequenceRun:
             self._well()
         if inquiry.kind in ("new", "again"):
             for answer in answers:
-                self.meter.count(answer.meaning)
+                self.parts.metrics.meter.count(answer.meaning)
         if inquiry.kind == "check":
             if failing:
-                self._away(now, sent, answers[0].detail)
+                self._away(now, sent, answers[0])
             return
         if failing and (self.away_since is not None or now - sent > RECENT):
             self._put_back(inquiry)  # nobody is to blame but the host
@@ -363,17 +395,25 @@ class SequenceRun:
                 for answer in answers:
                     self._hear_new(answer, now)
             case "probe":
-                self._hear_probe(answers[0])
+                self.figures.probes += 1
+                self.walk.hear(answers[0])
             case "again":
                 if inquiry.missed is not None:
                     self._hear_again(inquiry.missed, answers[0], sent)
+            case "visit":
+                if inquiry.visit is not None:
+                    self._hear_visit(inquiry.visit, answers[0])
 
-    def _away(self, now: float, sent: float, why: str) -> None:
+    def _away(self, now: float, sent: float, answer: IdAnswer) -> None:
         """The host fails, whatever it is asked: nothing but a check is sent until it is well."""
+        why = answer.detail
         if self.away_since is None:
             self.away_since = now
             self._check_wait = 1.0
-            self.parts.alerts.post(Alert("The API fails", why, Level.WARNING))
+            if answer.meaning is Meaning.BAD_FORMAT:
+                self._say_new_shape(answer)
+            else:
+                self.parts.alerts.post(Alert("The API fails", why, Level.WARNING))
         self.quiet_until = sent + self._check_wait
         self.quiet_why = f"the API fails: {why}"
         self._check_wait = min(LONGEST_AWAY, 2 * self._check_wait)
@@ -383,13 +423,27 @@ class SequenceRun:
             self.away_since = None
             self.quiet_until, self.quiet_why = -inf, ""
 
+    def _say_new_shape(self, answer: IdAnswer) -> None:
+        """Records cannot be read any more: said once, until one can be read again."""
+        if not self.shape_trouble:
+            self.shape_trouble = f"records have a new shape: id {answer.number}: {answer.detail}"
+            log.warning("new_shape", say=f"{self.shape_trouble}. Nothing is lost: such ids are asked again.")
+            self.parts.alerts.post(Alert("The API has changed its records", self.shape_trouble, Level.WARNING))
+
     def _hear_new(self, answer: IdAnswer, now: float) -> None:
         number, follower = answer.number, self.follower
+        if answer.meaning is Meaning.BAD_FORMAT:
+            self._bad_in_row += 1
+            if self._bad_in_row >= NEW_SHAPE:
+                self._say_new_shape(answer)
+        elif answer.meaning is Meaning.FOUND:
+            self._bad_in_row, self.shape_trouble = 0, ""
         if answer.meaning.exists:
             self._missing_in_row = 0
             self._known = number
             if number > follower.newest:
-                self._moved()
+                self.state.run += 1
+                self.walk.moved()
             for hole in follower.found(number, now):
                 self._miss(hole, Reason.NOT_FOUND)
             follower.was_there()
@@ -409,23 +463,27 @@ class SequenceRun:
         if answer.time is not None:
             lag = self.parts.clock.wall() - answer.time
             self.figures.lag = max(0.0, lag)
-            self.meter.observe(lag)
+            self.parts.metrics.meter.observe(lag)
         match answer.meaning:
             case Meaning.FOUND:
-                self._lines.append((answer.number, answer.line))
-                self._batch.decided.append(answer.number)
+                self.storing.keep(answer.number, answer.line)
                 self.figures.stored += 1
             case Meaning.UNWANTED:
-                self._batch.skipped.append((answer.number, "unwanted"))
+                self.storing.batch.skipped.append((answer.number, "unwanted"))
                 self.figures.skipped += 1
             case Meaning.HIDDEN:
                 self._miss(answer.number, Reason.HIDDEN)
 
     def _miss(self, number: int, reason: Reason, tries: int = 1, since: float | None = None) -> None:
-        wall = self.parts.clock.wall()
-        due = wall + check_in(reason, tries, self.parts.random)
-        self._batch.missed.append(Missed(number, number, reason, tries, since or wall, due))
+        self.storing.miss(number, reason, tries, since)
         self._no_retries = False
+        unresolved = UNRESOLVED.get(offload_tries(reason, tries))
+        now = self.parts.clock.now()
+        if unresolved is not None and now >= self._alerted_at + ALERT_PAUSE:
+            self._alerted_at = now
+            elapsed = self.parts.clock.wall() - since if since is not None else 0.0
+            fields = (("Instance Id", f"`{number}`"), ("Time Elapsed", show_elapsed(elapsed)))
+            self.parts.alerts.post(Alert(unresolved, reason.value, Level.WARNING, fields))
 
     def settle(self, answer: IdAnswer) -> None:
         """An id that was taken in order has a record."""
@@ -459,102 +517,52 @@ class SequenceRun:
             tries = min(tries, RETRIES.get(reason, 0) + 1)
         self._miss(number, reason, tries, missed.since)
 
-    async def read_metrics(self, elapsed: float) -> Readings:
-        """The readings of a period, from Prometheus where it is configured. Raises MetricsError."""
-        if self.parts.prometheus is not None:
-            return await self.parts.prometheus.read(elapsed)
-        return self.meter.read(self.parts.clock.now(), elapsed)
+    def _hear_visit(self, visit: Visit, answer: IdAnswer) -> None:
+        """What has become of a record that is stored."""
+        self._answered.append(visit.number)
+        self.figures.visited += 1
+        match answer.meaning:
+            case Meaning.FOUND:
+                self.figures.changed += self.storing.keep_state(visit, answer.line)
+            case Meaning.MISSING:
+                self.figures.deleted += self.storing.keep_state(visit, b"")
+            case _:
+                self.storing.put_off(visit, VISIT_AGAIN)
 
     # Gaps.
 
     async def search_gap(self) -> bool:
         """Look for the next records behind a gap, and go on there; whether there are any."""
         newest = self.follower.newest
-        search = GapSearch(newest, self.state.run, self.state.gaps, self.parts.clock.now(), self.follower.stride)
-        while search.looks < LOOKS and self.follower.newest == newest and not self.stopped:
-            self.search, self._scan = search, search.look(self.follower.ceiling, LARGEST_ID)
-            self._go_on(None)
-            while self._scan is not None and not self.stopped:
+        self.walk.moved()
+        while self.walk.looks < LOOKS and self.follower.newest == newest and not self.stopped:
+            self.walk.look(at_once=True)
+            while self.walk.is_looking and not self.stopped:
                 self._wake.set()
                 await self.parts.clock.sleep(0.2)
         return self.follower.newest > newest
 
-    def _moved(self) -> None:
-        self.state.run += 1
-        self.search = None
-        self._scan = None
-        self._scan_waiting.clear()
-
-    def _look_for_gap(self, now: float) -> None:
+    def _look_for_gap(self) -> None:
         """Begin or go on to ask whether there is something behind what is missing."""
         follower = self.follower
-        if self.law is not None:
-            return
         suspicious = follower.suspects_gap if follower.ceiling is None else self._missing_in_row >= MISSES_IN_ROW
-        if not suspicious or self._scan is not None or self.away_since is not None:
-            return
-        if self.search is None:
-            self.search = GapSearch(follower.newest, self.state.run, self.state.gaps, now, follower.stride)
-        if now >= self.search.due:
-            self._scan = self.search.look(follower.ceiling, LARGEST_ID)
-            self._go_on(None)
-
-    def _go_on(self, answers: list[bool] | None) -> None:
-        scan = self._scan
-        if scan is None:
-            return
-        now = self.parts.clock.now()
-        try:
-            self._scan_batch = next(scan) if answers is None else scan.send(answers)
-        except StopIteration as ended:
-            self._scan = None
-            if ended.value is not None:
-                self._pass_gap(ended.value, now)
-            elif self.search is not None:
-                self.search.looked(now)
-            return
-        self._scan_answers = {}
-        self._scan_waiting.extend(self._scan_batch)
-
-    def _hear_probe(self, answer: IdAnswer) -> None:
-        self.figures.probes += 1
-        if self._scan is None or answer.number not in self._scan_batch:
-            return
-        if answer.meaning.fails or answer.meaning is Meaning.REFUSED:
-            self._scan_waiting.append(answer.number)
-            return
-        self._scan_answers[answer.number] = answer.meaning.exists
-        if len(self._scan_answers) == len(self._scan_batch):
-            self._go_on([self._scan_answers[number] for number in self._scan_batch])
-
-    def _pass_gap(self, first: int, now: float) -> None:
-        follower, wall = self.follower, self.parts.clock.wall()
-        width = first - follower.newest - 1
-        self.search = None
-        self._missing_in_row = 0
-        ranges = follower.skip_to(first, now)
-        for low, high in ranges:
-            due = wall + check_in(Reason.GAP, 1, self.parts.random)
-            reason = Reason.GAP if high > low else Reason.NOT_FOUND
-            self._batch.missed.append(Missed(low, high, reason, 1, wall, due))
-        if width > MOST_GAPS:
-            self.state.gaps = [width, *(each for each in self.state.gaps if each != width)][:MOST_GAPS]
-            self.state.run = 0
-            self.figures.gaps += 1
-            fields = (("from", str(first - width)), ("to", str(first - 1)), ("ids", f"{width:,}"))
-            self.parts.alerts.post(Alert("Gap passed over", "", Level.WARNING, fields, ping=True))
+        if self.law is None and suspicious and not self.walk.is_looking and self.away_since is None:
+            passed = self.walk.passed
+            self.walk.look()
+            self._missing_in_row *= passed == self.walk.passed
 
     # What is due again, and what is written.
 
     async def _look_often(self) -> None:
         while True:
             now = self.parts.clock.now()
-            self.meter.sample(now)
+            self.parts.metrics.meter.sample(now)
             self._set_workers(now)
-            self._look_for_gap(now)
+            self._look_for_gap()
             await self._load_again()
-            if self.follower.done and not self._lines and not self._batch:
-                self._no_retries = await self.parts.store.retried() == 0 and not self._batch
+            await self._load_visits()
+            if self.follower.done and not self.storing.records and not self.storing.batch:
+                self._no_retries = await self.parts.store.retried() == 0 and not self.storing.batch
             await self._count()
             self._wake.set()
             await self.parts.clock.sleep(LOOK)
@@ -562,7 +570,7 @@ class SequenceRun:
     def _set_workers(self, now: float) -> None:
         """Let as many requests be in flight as are needed; the law of the seed decides by its periods instead."""
         parts, follower = self.parts, self.follower
-        self.follower.workers = self.workers
+        follower.workers = self.workers
         if self.law is None and self.figures.latency and self.away_since is None:
             figures = parts.limiter.snapshot(1).hosts
             allowed = figures[0].fill_rate if figures else 1.0
@@ -571,19 +579,13 @@ class SequenceRun:
                 allowed, self.figures.latency, (follower.rate or 0.0) if idle else None,
                 self.workers, parts.options.min_workers, parts.options.max_workers,
             )  # fmt: skip
-            if self.workers != follower.workers and now >= self._told_at + STATUS_SECONDS:
-                self._told_at = now
-                self._tell(now)
 
-    def _tell(self, now: float) -> None:
-        readings = self.meter.read(now, STATUS_SECONDS)
-        fields = (
-            ("Lag Behind Head (P20)", f"{readings.lag:.1f}s"),
-            ("404 Percentage", f"{100 * readings.missing:.3f}%"),
-            ("Error Percentage", f"{100 * readings.errors:.3f}%"),
-            ("Workers Used", str(self.follower.workers)),
-        )
-        self.parts.alerts.post(Alert("Status Update", "", Level.STATUS, fields))
+    async def _tell_often(self) -> None:
+        """Post how it stands, with the workers of the time that has passed."""
+        while True:
+            workers = self.workers
+            await self.parts.clock.sleep(STATUS_SECONDS)
+            self.parts.metrics.tell(await self.parts.metrics.read(STATUS_SECONDS), workers)
 
     async def _look_at_head(self) -> None:
         """Ask the address that says the newest id, as often as that is of use."""
@@ -619,7 +621,7 @@ class SequenceRun:
                     each.low, each.high, each.reason, each.tries + 1, each.since,
                     wall + check_in(each.reason, each.tries + 1, self.parts.random),
                 )  # fmt: skip
-                self._batch.missed.append(later)
+                self.storing.batch.missed.append(later)
                 sample = self.parts.random.sample(range(each.low, each.high + 1), min(SAMPLE, len(each)))
                 self._again.extend((number, each) for number in sample if number not in self._asked_again)
                 self._asked_again.update(sample)
@@ -627,6 +629,14 @@ class SequenceRun:
                 for one in await store.break_up(each, MOST_AGAIN):
                     self._asked_again.add(one.low)
                     self._again.append((one.low, one))
+
+    async def _load_visits(self) -> None:
+        if self._visits or self.away_since is not None:
+            return
+        for each in await self.parts.store.visits(self.parts.clock.wall(), MOST_VISITS + len(self._asked_again)):
+            if each.number not in self._asked_again and len(self._visits) < MOST_VISITS:
+                self._asked_again.add(each.number)
+                self._visits.append(each)
 
     async def _count(self) -> None:
         self.missed_counts = await self.parts.store.count_missed()
@@ -641,42 +651,17 @@ class SequenceRun:
             await self._commit_batch()
 
     async def _commit_batch(self) -> None:
-        batch, lines, answered = self._batch, self._lines, self._answered
-        if not batch and not lines and not answered and self.follower.saved() == self.state.position:
+        answered, self._answered = self._answered, []
+        state, position = self.state, self.follower.saved()
+        pending = self.storing.take()
+        if not any(pending) and not answered and position == state.position:
             return
-        self._batch, self._lines, self._answered = SequenceBatch(), [], []
-        state = self.state
-        state.position = self.follower.saved()
+        state.position = position
         state.limiter = self.parts.limiter.saved(self.parts.host) or b""
-        if lines:
-            for number, line in lines:
-                self.parts.rows.append(key_of(number), [line], 1)
-            state.files = await self.parts.store.file.call(self.parts.rows.write)
-            await self._write_to_database(lines)
-        await self.parts.store.commit(batch, state)
+        await self.storing.write(*pending, state)
         # From now on the file says whether they are asked again.
         self._asked_again.difference_update(answered)
-
-    async def _write_to_database(self, lines: list[tuple[int, bytes]]) -> None:
-        """Write what is in the files to the database too. While it is away nothing new is committed."""
-        parts = self.parts
-        if parts.database is None:
-            return
-        tables, bad = tables_of(lines, game=parts.api.description.game)
-        for number in bad:
-            log.warning("no report", id=number)
-        begun = parts.clock.now()
-        while True:
-            try:
-                await parts.database.write(tables)
-            except DatabaseAway as away:
-                self.store_trouble = str(away)
-                if parts.clock.now() - begun > LONGEST_STORE_AWAY:
-                    raise FolderError(str(away), "the same command goes on once it is back", Exit.LATER) from None
-                await parts.clock.sleep(1.0)
-            else:
-                self.store_trouble = ""
-                return
+        self.committed.set()
 
     # What the shell asks.
 
@@ -697,9 +682,10 @@ class SequenceRun:
         if request.action != "retry":
             return f"a sequence cannot {request.action}"
         _, _, code, low, high = (*request.words, "", "", "", "", "")[:5]
-        number = await self.parts.store.retry(
-            int(low or 0), int(high or LARGEST_ID), code or None, self.parts.clock.wall()
-        )
+        number = await self.parts.store.retry(int(low or 0), int(high or LARGEST_ID), code or None)
+        # What a person wants goes first; the rest is on disk, and is loaded again behind it.
+        self._asked_again.difference_update(each for each, _ in self._again)
+        self._again.clear()
         return f"{number:,} are asked again"
 
     def report(self, *, running: bool = True) -> Report:

@@ -1,6 +1,7 @@
-"""Records in a database beside the folder: `instance` and `instance_player` for the game, `record` for any API.
+"""Records in a database beside the folder: `instance` and what belongs to it for the game, `record` for any API.
 
-Each is written before the folder's commit, and again after a kill; what is there already stays as it is.
+Each is written before the folder's commit, and again after a kill: what is there stays as it is. A later state of a
+record replaces it; one that was deleted is taken out and noted in `tombstone`.
 """
 
 from collections.abc import Sequence
@@ -9,37 +10,37 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from sanderling.files import Exit, FolderError
-from sanderling.sequence.instances import INSTANCE, INSTANCE_PLAYER, rows_of
+from sanderling.files import Exit, FolderError, ServiceAway
+from sanderling.observe.log import log
+from sanderling.sequence.instances import COLUMNS, rows_of
+from sanderling.sequence.store import KeptRecord
 from sanderling.stores.sqlite_file import SqliteFile
 
 _APPLICATION = 0x53516E32
-TABLES = """
-CREATE TABLE IF NOT EXISTS instance (
-    instance_id BIGINT PRIMARY KEY, hash BIGINT NOT NULL, completed BOOLEAN NOT NULL, flawless BOOLEAN, fresh BOOLEAN,
-    player_count INTEGER NOT NULL, date_started BIGINT NOT NULL, date_completed BIGINT NOT NULL,
-    duration_seconds INTEGER NOT NULL, membership_type INTEGER NOT NULL, score INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS instance_player (
-    instance_id BIGINT NOT NULL, membership_id BIGINT NOT NULL, completed BOOLEAN NOT NULL, finished BOOLEAN NOT NULL,
-    time_played_seconds INTEGER NOT NULL, date_completed BIGINT NOT NULL, PRIMARY KEY (instance_id, membership_id));
-CREATE TABLE IF NOT EXISTS record (id BIGINT PRIMARY KEY, record TEXT NOT NULL)
-"""
-_COLUMNS = {"instance": INSTANCE, "instance_player": INSTANCE_PLAYER, "record": ("id", "record")}
-Tables = dict[str, list[tuple[Any, ...]]]
-
-
-class DatabaseAway(Exception):  # noqa: N818 - it says what happened
-    """The database cannot be reached now. The message says why."""
+_BOOLEAN = frozenset({"completed", "finished", "flawless", "fresh"})
+_KEYS = {"instance": 1, "instance_player": 2, "instance_character": 3, "instance_character_weapon": 4}
+_GAME_TABLES = {**{name: columns.split() for name, columns in COLUMNS.items()}, "raw_instance": ["instance_id", "data"]}
+_VIEWS = {
+    "player": "SELECT membership_id, max(date_completed) AS last_seen FROM instance_player GROUP BY membership_id",
+    "player_stats": (
+        "SELECT membership_id, count(*) AS instances, count(*) FILTER (WHERE finished) AS clears,"
+        " count(*) FILTER (WHERE finished AND fresh) AS fresh_clears,"
+        " min(duration_seconds) FILTER (WHERE finished AND fresh) AS fastest,"
+        " sum(time_played_seconds) AS time_played_seconds"
+        " FROM instance_player JOIN instance USING (instance_id) GROUP BY membership_id"
+    ),
+}
+Statement = tuple[str, list[tuple[Any, ...]]]
 
 
 class RecordsDatabase(Protocol):
     """A database for records."""
 
-    async def write(self, tables: Tables) -> None:
-        """Write rows; those whose key is there stay as they are. Raises DatabaseAway."""
+    async def write(self, records: Sequence[KeptRecord]) -> None:
+        """Write records. Raises ServiceAway."""
 
-    async def latest(self, table: str) -> int | None:
-        """The largest id of a table."""
+    async def latest(self) -> int | None:
+        """The largest id there is."""
 
     async def __aenter__(self) -> Self:
         """Connect, and make what is missing."""
@@ -48,43 +49,70 @@ class RecordsDatabase(Protocol):
         """Disconnect."""
 
 
-def tables_of(lines: Sequence[tuple[int, bytes]], *, game: bool) -> tuple[Tables, list[int]]:
-    """The rows of records, and the ids of those that are no reports."""
-    if not game:
-        return {"record": [(number, line.decode()) for number, line in lines]}, []
-    found: Tables = {"instance": [], "instance_player": []}
-    bad = []
-    for number, line in lines:
-        try:
-            instance, players = rows_of(number, msgspec.json.decode(line))
-        except ValueError:
-            bad.append(number)
-            continue
-        found["instance"].append(instance)
-        found["instance_player"] += players
-    return found, bad
-
-
-def open_database(url: str) -> RecordsDatabase:
-    """The database that is named. Raises FolderError."""
+def open_database(url: str, *, game: bool, raw: bool) -> RecordsDatabase:
+    """The database that is named, for reports of the game or for any records; `raw`: with the game's JSON too."""
     if url.startswith(("postgres://", "postgresql://")):
-        return PostgresRecords(url)
-    return SqliteRecords(Path(url.removeprefix("sqlite:")))
+        return PostgresRecords(url, game=game, raw=raw)
+    return SqliteRecords(Path(url.removeprefix("sqlite:")), game=game, raw=raw)
+
+
+def tables(*, game: bool, views: str) -> list[str]:
+    """The statements that make what is missing; `views` is how a database begins to make a view."""
+    made = ["CREATE TABLE IF NOT EXISTS tombstone (id BIGINT PRIMARY KEY, visit INTEGER NOT NULL)"]
+    if not game:
+        return [*made, "CREATE TABLE IF NOT EXISTS record (id BIGINT PRIMARY KEY, record TEXT NOT NULL)"]
+    for name, columns in _GAME_TABLES.items():
+        types = [
+            f"{each} {'BOOLEAN' if each in _BOOLEAN else 'TEXT' if each == 'data' else 'BIGINT'}" for each in columns
+        ]
+        key = ", ".join(columns[: _KEYS.get(name, 1)])
+        made.append(f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(types)}, PRIMARY KEY ({key}))")
+    return made + [f"{views} {name} AS {query}" for name, query in _VIEWS.items()]
+
+
+def statements(records: Sequence[KeptRecord], *, game: bool, raw: bool) -> list[Statement]:
+    """What a transaction does to have these records."""
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    for each in records:
+        if not each.line:
+            rows.setdefault("tombstone", []).append((each.number, each.visit))
+        elif not game:
+            rows.setdefault("record", []).append((each.number, each.line.decode()))
+        else:
+            try:
+                found: dict[str, list[tuple[Any, ...]]] = rows_of(msgspec.json.decode(each.line))
+            except ValueError as error:
+                log.warning("no_report", id=each.number, why=str(error))
+                found = {}
+            if raw:
+                found["raw_instance"] = [(each.number, each.line.decode())]
+            for name, new in found.items():
+                rows.setdefault(name, []).extend(new)
+    done: list[Statement] = []
+    if replaced := [(each.number,) for each in records if each.visit]:
+        names = {"record": "id"} if not game else dict.fromkeys(_GAME_TABLES, "instance_id")
+        done += [(f"DELETE FROM {name} WHERE {key} = ?", replaced) for name, key in names.items()]
+    for name, new in rows.items():
+        marks = ", ".join("?" * len(new[0]))
+        done.append((f"INSERT INTO {name} VALUES ({marks}) ON CONFLICT DO NOTHING", new))
+    return done
 
 
 class SqliteRecords:
     """A file of SQLite."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, game: bool, raw: bool) -> None:
         self._file = SqliteFile(path, _APPLICATION)
+        self._game, self._raw = game, raw
 
     async def __aenter__(self) -> Self:
         await self._file.open()
 
         def make() -> None:
             with self._file.transaction() as db:
-                for statement in (*TABLES.split(";\n"), f"PRAGMA application_id = {_APPLICATION}"):
-                    db.execute(statement)
+                for each in tables(game=self._game, views="CREATE VIEW IF NOT EXISTS"):
+                    db.execute(each)
+                db.execute(f"PRAGMA application_id = {_APPLICATION}")
 
         await self._file.call(make)
         return self
@@ -92,30 +120,28 @@ class SqliteRecords:
     async def __aexit__(self, *_: object) -> None:
         await self._file.close()
 
-    async def write(self, tables: Tables) -> None:
-        """Write rows; those whose key is there stay as they are."""
+    async def write(self, records: Sequence[KeptRecord]) -> None:
+        """Write records."""
 
         def insert() -> None:
             with self._file.transaction() as db:
-                for name, rows in tables.items():
-                    marks = ", ".join("?" * len(_COLUMNS[name]))
-                    db.executemany(f"INSERT OR IGNORE INTO {name} VALUES ({marks})", rows)  # noqa: S608 - our names
+                for each, rows in statements(records, game=self._game, raw=self._raw):
+                    db.executemany(each, rows)
 
         await self._file.call(insert)
 
-    async def latest(self, table: str) -> int | None:
-        """The largest id of a table."""
-        column = _COLUMNS[table][0]
-        rows = f"SELECT max({column}) FROM {table}"  # noqa: S608 - our names
-        found = await self._file.call(lambda: self._file.db.execute(rows).fetchone())
-        return None if found is None else found[0]
+    async def latest(self) -> int | None:
+        """The largest id there is."""
+        ((found,),) = await self._file.call(lambda: self._file.db.execute(_latest(game=self._game)).fetchall())
+        return found if found is None else int(found)
 
 
 class PostgresRecords:
     """A database of PostgreSQL, in the schema that its search path names."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, game: bool, raw: bool) -> None:
         self._url = url
+        self._game, self._raw = game, raw
         self._pool: Any = None
 
     async def __aenter__(self) -> Self:
@@ -127,31 +153,34 @@ class PostgresRecords:
         try:
             self._pool = await asyncpg.create_pool(self._url, min_size=1, max_size=2, timeout=10)
             async with self._pool.acquire() as connection, connection.transaction():
-                for statement in TABLES.split(";\n"):
-                    await connection.execute(statement)
-        except (*self._away, asyncpg.PostgresError) as error:
+                for each in tables(game=self._game, views="CREATE OR REPLACE VIEW"):
+                    await connection.execute(each)
+        except (*self._away, asyncpg.PostgresError, ValueError) as error:
             said = f"PostgreSQL cannot be used: {type(error).__name__}: {error}"
-            raise FolderError(said, "check that it runs and --database names it", Exit.LATER) from None
+            code = Exit.LATER if isinstance(error, self._away) else Exit.WRONG
+            raise FolderError(said, "check that it runs and --database names it", code) from None
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._pool.terminate()
 
-    async def write(self, tables: Tables) -> None:
-        """Write rows; those whose key is there stay as they are. Raises DatabaseAway."""
+    async def write(self, records: Sequence[KeptRecord]) -> None:
+        """Write records. Raises ServiceAway."""
         try:
             async with self._pool.acquire(timeout=10) as connection, connection.transaction():
-                for name, rows in tables.items():
-                    marks = ", ".join(f"${each}" for each in range(1, len(_COLUMNS[name]) + 1))
-                    await connection.executemany(
-                        f"INSERT INTO {name} VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608 - our names
-                        rows,
-                    )
+                for each, rows in statements(records, game=self._game, raw=self._raw):
+                    first, *rest = each.split("?")
+                    numbered = first + "".join(f"${place}{text}" for place, text in enumerate(rest, 1))
+                    await connection.executemany(numbered, rows)
         except self._away as error:
-            raise DatabaseAway(f"PostgreSQL: {type(error).__name__}: {error}") from None
+            raise ServiceAway(f"PostgreSQL: {type(error).__name__}: {error}") from None
 
-    async def latest(self, table: str) -> int | None:
-        """The largest id of a table."""
+    async def latest(self) -> int | None:
+        """The largest id there is."""
         async with self._pool.acquire(timeout=10) as connection:
-            found = await connection.fetchval(f"SELECT max({_COLUMNS[table][0]}) FROM {table}")  # noqa: S608
+            found = await connection.fetchval(_latest(game=self._game))
         return None if found is None else int(found)
+
+
+def _latest(*, game: bool) -> str:
+    return "SELECT max(instance_id) FROM instance" if game else "SELECT max(id) FROM record"

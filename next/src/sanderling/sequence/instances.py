@@ -1,7 +1,7 @@
-"""The rows of seed 000's tables `instance` and `instance_player`, from a post game carnage report. Pure."""
+"""What a post game carnage report says: the document for the queue, and the rows of seed 000's tables. Pure."""
 
 from collections import defaultdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 BEYOND_LIGHT, WITCH_QUEEN, HAUNTED = 1605027600, 1645549200, 1653411600
@@ -16,48 +16,114 @@ LEVIATHAN = frozenset(
     )
 )
 
-INSTANCE = (
-    "instance_id", "hash", "completed", "flawless", "fresh", "player_count", "date_started", "date_completed",
-    "duration_seconds", "membership_type", "score",
-)  # fmt: skip
-INSTANCE_PLAYER = ("instance_id", "membership_id", "completed", "finished", "time_played_seconds", "date_completed")
+# The columns of each table; those of its key come first.
+COLUMNS = {
+    "instance": "instance_id hash completed flawless fresh player_count date_started date_completed duration_seconds"
+    " membership_type score",
+    "instance_player": "instance_id membership_id completed finished time_played_seconds date_completed",
+    "instance_character": "instance_id membership_id character_id class_hash emblem_hash completed score kills deaths"
+    " assists start_seconds time_played_seconds precision_kills super_kills grenade_kills melee_kills",
+    "instance_character_weapon": "instance_id membership_id character_id weapon_hash kills precision_kills",
+}
+_HASHES = ("classHash", "emblemHash")
+_VALUES = ("score", "kills", "deaths", "assists", "startSeconds", "timePlayedSeconds")
+_EXTENDED = {
+    "precisionKills": "precisionKills",
+    "superKills": "weaponKillsSuper",
+    "grenadeKills": "weaponKillsGrenade",
+    "meleeKills": "weaponKillsMelee",
+}
+_WEAPON = {"kills": "uniqueWeaponKills", "precisionKills": "uniqueWeaponPrecisionKills"}
+Json = dict[str, Any]
 
 
-def rows_of(number: int, report: dict[str, Any]) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """The row of an instance, and those of its players. Raises ValueError for what is no report."""
+def read_report(report: Json) -> Json:
+    """The document of a report, with the original's names and nesting. Raises ValueError for what is no report."""
     try:
-        return _rows(number, report)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(f"report {number}: {type(error).__name__} {error}") from None
+        return _read(report)
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        raise ValueError(f"no report: {type(error).__name__} {error}"[:200]) from None
 
 
-def _rows(number: int, report: dict[str, Any]) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+def rows_of(report: Json) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of all tables. Raises ValueError for what is no report."""
+    found = read_report(report)
+    number, completed = int(found["instanceId"]), found["completed"]
+    started, ended = (int(datetime.fromisoformat(found[name]).timestamp()) for name in ("dateStarted", "dateCompleted"))
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLUMNS}
+    rows["instance"].append(
+        (number, found["hash"], completed, found["flawless"], found["fresh"], found["playerCount"], started, ended,
+         found["durationSeconds"], found["membershipType"], found["score"])
+    )  # fmt: skip
+    for each in found["players"]:
+        member = int(each["player"]["membershipId"])
+        rows["instance_player"].append(
+            (number, member, completed, each["finished"], each["timePlayedSeconds"], ended)
+        )  # fmt: skip
+        for character in each["characters"]:
+            identity, *values, weapons = character.values()
+            key = number, member, int(identity)
+            rows["instance_character"].append((*key, *values))
+            rows["instance_character_weapon"] += [(*key, *weapon.values()) for weapon in weapons]
+    return rows
+
+
+def _read(report: Json) -> Json:
     details, entries = report["activityDetails"], report["entries"]
-    started = int(datetime.fromisoformat(report["period"]).timestamp())
+    start = int(datetime.fromisoformat(report["period"]).timestamp())
     first = entries[0]["values"]
     duration, reason = _stat(first, "activityDurationSeconds"), _stat(first, "completionReason")
-    ended = started + duration
-    characters: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    entries_of: dict[int, list[Json]] = defaultdict(list)
     for entry in entries:
-        characters[int(entry["player"]["destinyUserInfo"]["membershipId"])].append(entry["values"])
-    finished = {
-        member: reason == 0 and any(_stat(values, "completed") == 1 for values in each)
-        for member, each in characters.items()
-    }
-    completed = any(finished.values())
-    deaths = sum(_stat(entry["values"], "deaths") for entry in entries)
-    fresh = _fresh(report, started, deathless=deaths == 0)
-    flawless = fresh if completed and deaths == 0 else False
-    score = _stat(first, "teamScore")
-    instance = (
-        number, int(details["directorActivityHash"]), completed, flawless, fresh, len(characters), started, ended,
-        duration, int(details.get("membershipType", 0)), score,
-    )  # fmt: skip
+        entries_of[int(entry["player"]["destinyUserInfo"]["membershipId"])].append(entry)
     players = [
-        (number, member, completed, finished[member], _time_played(each, duration), ended)
-        for member, each in characters.items()
+        {
+            "finished": reason == 0 and any(_stat(entry["values"], "completed") == 1 for entry in each),
+            "timePlayedSeconds": _time_played([entry["values"] for entry in each], duration),
+            "player": each[0]["player"]["destinyUserInfo"],
+            "characters": [_character(entry) for entry in each],
+        }
+        for each in entries_of.values()
     ]
-    return instance, players
+    completed = any(each["finished"] for each in players)
+    deathless = not sum(_stat(entry["values"], "deaths") for entry in entries)
+    fresh = _fresh(report, start, deathless=deathless)
+    return {
+        "instanceId": str(int(details["instanceId"])),
+        "hash": int(details["directorActivityHash"]),
+        "completed": completed,
+        "flawless": fresh if completed and deathless else False,
+        "fresh": fresh,  # None: unknown
+        "playerCount": len(players),
+        "dateStarted": _written(start),
+        "dateCompleted": _written(start + duration),
+        "durationSeconds": duration,
+        "membershipType": int(details.get("membershipType", 0)),
+        "score": _stat(first, "teamScore"),
+        "skullHashes": [each for each in dict.fromkeys(report.get("selectedSkullHashes") or ()) if each],
+        "players": players,
+    }
+
+
+def _character(entry: Json) -> Json:
+    values, more = entry["values"], entry.get("extended") or {}
+    extended = more.get("values") or {}
+    return {
+        "characterId": str(int(entry["characterId"])),
+        **{name: int(entry["player"].get(name) or 0) for name in _HASHES},
+        "completed": _stat(values, "completed") == 1,
+        **{name: _stat(values, name) for name in _VALUES},
+        **{name: _stat(extended, said) for name, said in _EXTENDED.items()},
+        "weapons": [
+            {"weaponHash": int(each["referenceId"])}
+            | {name: _stat(each["values"], said) for name, said in _WEAPON.items()}
+            for each in more.get("weapons") or ()
+        ],
+    }
+
+
+def _written(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _stat(values: dict[str, Any], name: str) -> int:

@@ -14,17 +14,20 @@ from sanderling.clock import Clock
 from sanderling.fetch.client import Client
 from sanderling.fetch.options import limiter_for
 from sanderling.files import FolderError, FolderLock, make_folder, read_small
+from sanderling.forms import read_durations
 from sanderling.ids import UrlError, host_of
 from sanderling.observe.alerts import open_alerts
 from sanderling.options import OptionError
 from sanderling.records.rows import RowWriter
 from sanderling.sequence.crawl import SequenceParts, SequenceRun
-from sanderling.sequence.database import open_database
 from sanderling.sequence.description import Description, IdApi, described
-from sanderling.sequence.follower import Position
+from sanderling.sequence.follower import Position, ranges_of
 from sanderling.sequence.options import SequenceOptions
-from sanderling.sequence.readings import Prometheus
-from sanderling.sequence.store import ROWS, SavedState, SequenceStore
+from sanderling.sequence.readings import Metrics, Prometheus
+from sanderling.sequence.retries import Reason
+from sanderling.sequence.store import ROWS, Missed, SavedState, SequenceBatch, SequenceStore
+from sanderling.sequence.storing import Storing
+from sanderling.sequence.targets import RETRY_BATCH, RetryQueue, open_targets
 from sanderling.systems import check_edition
 
 SHIPPED = files("sanderling.sequence") / "apis"
@@ -108,11 +111,12 @@ async def _open(stack: AsyncExitStack, options: SequenceOptions, clock: Clock) -
         host = host_of(description.url.replace("{ids}", "1").replace("{id}", "1"))
     except UrlError as error:
         raise OptionError(f"API: {error}") from None
-    database = await stack.enter_async_context(open_database(options.database)) if options.database else None
+    targets, database = await open_targets(stack, options, clock, game=description.game)
+    batch = SequenceBatch()
     if store.is_new or options.from_latest:
-        table = "instance" if description.game else "record"
-        state = _begin(options, state, await database.latest(table) if database is not None else None)
-    state.api, state.plan = api, plan
+        state, batch = _begin(options, state, await database.latest() if database is not None else None, clock)
+    state.api, state.plan, state.game = api, plan, description.game
+    state.revisit = options.revisit or state.revisit
     rows = RowWriter(options.out, ROWS, state.files)
     stack.callback(rows.close)
     limiter = limiter_for(options, clock=clock)
@@ -123,23 +127,18 @@ async def _open(stack: AsyncExitStack, options: SequenceOptions, clock: Clock) -
     prometheus = None
     if options.prometheus:
         prometheus = await stack.enter_async_context(Prometheus(options.prometheus, clock))
+    retry_queue = None
+    if options.queue:
+        from sanderling.stores.rabbitmq import QueueConsumer  # noqa: PLC0415 - an extra
+
+        consumer = await stack.enter_async_context(QueueConsumer(options.queue, options.retry_queue, RETRY_BATCH))
+        retry_queue = RetryQueue(consumer, clock)
     key = os.environ.get(description.key_variable, "") if description.key_variable else ""
-    headers = ((description.key_header, key),) if key else ()
+    storing = Storing(store, rows, targets, clock, Random(), read_durations(state.revisit), batch)
     parts = SequenceParts(
-        options,
-        IdApi(description),
-        host,
-        store,
-        rows,
-        client,
-        limiter,
-        alerts,
-        clock,
-        Random(),
-        prometheus,
-        headers,
-        database,
-    )
+        options, IdApi(description), host, store, storing, Metrics(prometheus, alerts, clock), client, limiter, alerts,
+        clock, Random(), ((description.key_header, key),) if key else (), retry_queue,
+    )  # fmt: skip
     return SequenceRun(parts, state)
 
 
@@ -152,22 +151,27 @@ def _check_plan(options: SequenceOptions, state: SavedState) -> None:
             )
 
 
-def _begin(options: SequenceOptions, state: SavedState, latest: int | None) -> SavedState:
-    """Where a new sequence starts, or one that is told to start anew at the latest record."""
+def _begin(
+    options: SequenceOptions, state: SavedState, latest: int | None, clock: Clock
+) -> tuple[SavedState, SequenceBatch]:
+    """Where a new sequence starts, or one that is told to start anew at the latest record; and what that leaves out."""
+    batch = SequenceBatch()
     if options.from_latest:
         latest = max(filter(None, (latest, state.position.newest)), default=None)
     elif options.begin is not None:
-        return SavedState(begin=options.begin, position=Position(options.begin))
+        return SavedState(begin=options.begin, position=Position(options.begin)), batch
     elif options.target is not None:
         latest = options.target
     if latest is None:
         raise OptionError(
             "--begin or --target is missing; expected the id to start at, or --database with records in it"
         )
-    first = max(0, latest - options.buffer)
-    if not state.position.next:
-        return SavedState(begin=first, position=Position(first))
-    if first >= state.position.next:
-        said = f"the position is {state.position.next}, and the latest record less the buffer {first}"
-        raise FolderError(said, "choose a larger --buffer, so that no id is left out, or another folder")
-    return state  # what lies behind was requested, and is not stored twice
+    first, position = max(0, latest - options.buffer), state.position
+    if not position.next:
+        return SavedState(begin=first, position=Position(first)), batch
+    if first > position.next:  # what is passed over is missed, and some of it is asked again
+        wall = clock.wall()
+        ranges = [*ranges_of(position.open), (position.next, first - 1)]
+        batch.missed = [Missed(low, high, Reason.GAP, 1, wall, wall) for low, high in ranges]
+        state.position = Position(first, rate=position.rate, margin=position.margin)
+    return state, batch  # what lies behind was requested, and is not stored twice

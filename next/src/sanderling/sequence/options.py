@@ -4,15 +4,28 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sanderling.fetch.options import RequestOptions
+from sanderling.forms import Durations
 from sanderling.limit import LimitOptions
 from sanderling.observe.alerts import AlertOptions
 from sanderling.observe.options import ObserveOptions
-from sanderling.options import REQUIRED, OptionError, option
+from sanderling.options import REQUIRED, OptionError, Options, option
 
 LARGEST_ID = 2**63 - 1
 
 
-class SequenceOptions(RequestOptions, ObserveOptions, AlertOptions, table="sequence", title="Which ids"):
+class TargetOptions(Options, table="sequence", title="Where records go"):
+    """Places for records besides the folder."""
+
+    database: str = option(
+        "", "Write records to this database too: postgres://… or sqlite:FILE; a new folder starts at its latest id."
+    )
+    raw: str = option("", "Write the JSON of records to ClickHouse: clickhouse://…, host:8123 or chdb:FOLDER.")
+    queue: str = option("", "The RabbitMQ between `sequence crawl` and `sequence store`: amqp://user:password@host/.")
+    store_queue: str = option("InstanceStore", "The name of its queue of records.")
+    retry_queue: str = option("InstanceRetry", "The name of its queue of refused and hidden ids.")
+
+
+class SequenceOptions(TargetOptions, RequestOptions, ObserveOptions, AlertOptions, table="sequence", title="Which ids"):
     """What `sequence crawl` takes."""
 
     api: str = option(
@@ -44,14 +57,14 @@ class SequenceOptions(RequestOptions, ObserveOptions, AlertOptions, table="seque
         "guarded", "How the number of workers is found: guarded follows what arrives, atlas is the seed's own law."
     )
     prometheus: str = option("", "The Prometheus that scrapes us; readings are counted in the process without it.")
-    database: str = option(
-        "", "Write records to this database too: postgres://… or sqlite:FILE; a new folder starts at its latest id."
+    revisit: Durations = option(
+        "", "Request each record again so long after it was stored, as in 36h,30d: its newest state is kept."
     )
 
     __slots__ = ("given",)  # what was set, defaults not among it; no option itself
     given: dict[str, Any]
 
-    def __init__(self, **values: object) -> None:
+    def __init__(self, **values: Any) -> None:  # noqa: ANN401 - checked by each option
         super().__init__(**values)
         object.__setattr__(self, "given", values)
         if not self.min_workers <= self.max_workers:
@@ -72,8 +85,8 @@ class SequenceOptions(RequestOptions, ObserveOptions, AlertOptions, table="seque
         return self.dev_skip + 1 if self.dev else 1
 
 
-class StoreOptions(ObserveOptions, table="sequence", title="What is stored"):
+class StoreOptions(TargetOptions, ObserveOptions, table="sequence", title="What is stored"):
     """What `sequence store` takes."""
 
-    folder: Path = option(REQUIRED, "The folder of a sequence.", argument="FOLDER")
-    database: str = option(REQUIRED, "Where its records go: postgres://… or sqlite:FILE.")
+    folder: Path | None = option(None, "The folder of a sequence; none with --queue.", argument="FOLDER")
+    once: bool = option(default=False, help="With --queue, end when the queue is empty.")

@@ -12,6 +12,8 @@ from sanderling.clock import Clock
 from sanderling.fetch.client import Client
 from sanderling.fetch.messages import HttpRequest
 from sanderling.fetch.options import RequestOptions
+from sanderling.observe.alerts import Alert, Alerts, Level
+from sanderling.observe.log import log
 from sanderling.sequence.description import Meaning
 from sanderling.sequence.law import NO_LAG, Readings, histogram_quantile, weighted
 
@@ -146,6 +148,47 @@ class Prometheus:
         if any(number < 0 for number in numbers):
             raise MetricsError(f"Prometheus: {min(numbers)} for {query[:60]}, expected nothing below zero")
         return [number if isfinite(number) else None for number in numbers]
+
+
+class Metrics:
+    """What is counted of answers, and the readings of a period: from Prometheus where there is one."""
+
+    def __init__(self, prometheus: Prometheus | None, alerts: Alerts, clock: Clock) -> None:
+        self.meter = Meter()
+        self.trouble = ""  # why the last reading failed
+        self._prometheus, self._alerts, self._clock = prometheus, alerts, clock
+
+    async def read(self, elapsed: float) -> Readings | None:
+        """The readings of a period that has just ended, or None if they could not be had."""
+        if self._prometheus is None:
+            return self.meter.read(self._clock.now(), elapsed)
+        try:
+            readings = await self._prometheus.read(elapsed)
+        except MetricsError as error:
+            self.trouble = str(error)
+            log.error("metrics", say=f"Metrics could not be read, the plan stays: {error}")
+            return None
+        self.trouble = ""
+        return readings
+
+    def tell(self, readings: Readings | None, workers: int) -> None:
+        """Post how it stands, with what is known, and the workers of the period that has ended."""
+        fields = (
+            ("Lag Behind Head (P20)", show_elapsed(readings.lag) if readings else "unknown"),
+            ("404 Percentage", f"{100 * readings.missing:.3f}%" if readings else "unknown"),
+            ("Error Percentage", f"{100 * readings.errors:.3f}%" if readings else "unknown"),
+            ("Workers Used", str(workers)),
+        )
+        self._alerts.post(Alert("Status Update", self.trouble, Level.STATUS, fields))
+
+
+def show_elapsed(seconds: float) -> str:
+    """A duration as the original writes it: 500ms, 45.5s, 5m 30.5s, 1h 30m 15.5s."""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f}ms"
+    minutes, rest = divmod(round(seconds, 1), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    return " ".join([*([f"{hours}h"] if hours else []), *([f"{minutes}m"] if hours or minutes else []), f"{rest:.1f}s"])
 
 
 class _Series(msgspec.Struct):

@@ -41,13 +41,16 @@ def make_report(run: "SequenceRun", *, running: bool) -> Report:
         ),
         count("probes", figures.probes, "Requests that looked for the end of a gap.", more=True),
         count("checks", figures.checks, "Requests for a known record while the API failed.", more=True),
-        count("gaps", figures.gaps, "Gaps that were passed over.", more=True),
+        count("gaps", run.walk.passed, "Gaps that were passed over.", more=True),
+        count("visited", figures.visited, "Records requested again to see what has changed.", more=True),
+        count("changed", figures.changed, "Records whose newest state was stored.", more=True),
+        count("deleted", figures.deleted, "Records that were deleted since.", more=True),
         seconds("latency", round(figures.latency, 3), "Latency of most requests.", more=True),
         text("api", run.state.api, "What is followed.", more=True),
         # Both are counters; as gauges they keep the seed's names, to which a counter would add _total.
         gauge(
             STATUS.removeprefix("pgcr_crawl_"),
-            {str(int(each)): run.meter.answers[each] for each in Meaning},
+            {str(int(each)): run.parts.metrics.meter.answers[each] for each in Meaning},
             "Answers by seed 000's codes.",
             by="status",
             metric=STATUS,
@@ -55,7 +58,7 @@ def make_report(run: "SequenceRun", *, running: bool) -> Report:
         ),
         gauge(
             LAG.removeprefix("pgcr_crawl_"),
-            dict(zip([*(f"{bound:g}" for bound in BUCKETS[:-1]), "+Inf"], run.meter.lags, strict=True)),
+            dict(zip([*(f"{bound:g}" for bound in BUCKETS[:-1]), "+Inf"], run.parts.metrics.meter.lags, strict=True)),
             "Records by their age in seconds when they came.",
             by="le",
             metric=LAG,
@@ -64,9 +67,8 @@ def make_report(run: "SequenceRun", *, running: bool) -> Report:
         *limiter_facts(snapshot),
         *parts.alerts.facts(),
     ]
-    metrics = run.law.trouble if run.law is not None else ""
     quiet = run.quiet_why if now < run.quiet_until or run.away_since is not None else ""
-    troubles = tuple(filter(None, (quiet, metrics, run.store_trouble)))
+    troubles = tuple(filter(None, (quiet, run.shape_trouble, parts.metrics.trouble, parts.storing.trouble)))
     hosts = tuple(
         HostReport(
             host=each.host, allowed=each.fill_rate, in_flight=each.in_flight, requests=each.requests,

@@ -12,7 +12,6 @@ RETRIES = {"not_found": 3, "error": 2, "bad_format": 2, "alive": 0, "imported": 
 DISABLED = 45.0
 OFFLOAD = 6  # tries of an id that is missed, before it is asked rarely
 FIRST_OFFLOAD = 15.0
-WARN_AT = 3
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 OLD = (15 * MINUTE, 7 * DAY)
 
@@ -48,6 +47,11 @@ def is_retried(reason: Reason, tries: int) -> bool:
     return tries <= RETRIES.get(reason, -1)
 
 
+def offload_tries(reason: Reason, tries: int) -> int:
+    """How often an id was tried in vain since it is missed; 0 within its retries, and for what was never asked."""
+    return max(0, tries - RETRIES[reason] - 1) if reason in RETRIES else 0
+
+
 def check_in(reason: Reason, tries: int, random: Random) -> float:
     """Seconds until an id is asked again that was in vain `tries` times."""
     if reason in DOUBLING:
@@ -55,7 +59,7 @@ def check_in(reason: Reason, tries: int, random: Random) -> float:
         return min(most, first * 2.0 ** min(max(0, tries - 1), 30))
     if is_retried(reason, tries):
         return pause(tries - 1, random)
-    offload = tries - RETRIES[reason] - 1
+    offload = offload_tries(reason, tries)
     if offload == 0:
         return FIRST_OFFLOAD
     if offload <= OFFLOAD:

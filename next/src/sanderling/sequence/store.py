@@ -21,7 +21,7 @@ from sanderling.stores.sqlite_file import SqliteFile
 FILE = "sequence.db"
 ROWS = "records"
 _APPLICATION = 0x53516E31
-_FORMAT = 1
+_FORMAT = 2
 _TABLES = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE missed (
@@ -29,6 +29,15 @@ CREATE TABLE missed (
     since REAL NOT NULL, due REAL NOT NULL);
 CREATE INDEX missed_due ON missed (due);
 CREATE TABLE skipped (low INTEGER PRIMARY KEY, high INTEGER NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE visit (
+    number INTEGER PRIMARY KEY, nth INTEGER NOT NULL, since REAL NOT NULL, due REAL NOT NULL, crc INTEGER NOT NULL);
+CREATE INDEX visit_due ON visit (due);
+CREATE TABLE missed_count (reason TEXT, tries INTEGER, ids INTEGER NOT NULL, PRIMARY KEY (reason, tries)) WITHOUT ROWID;
+CREATE TRIGGER missed_in AFTER INSERT ON missed BEGIN
+    INSERT INTO missed_count VALUES (new.reason, new.tries, new.high - new.low + 1)
+    ON CONFLICT DO UPDATE SET ids = ids + excluded.ids; END;
+CREATE TRIGGER missed_out AFTER DELETE ON missed BEGIN
+    UPDATE missed_count SET ids = ids - (old.high - old.low + 1) WHERE reason = old.reason AND tries = old.tries; END
 """
 _CONTAINING = "SELECT low, high, reason, tries, since, due FROM missed WHERE low <= ? ORDER BY low DESC LIMIT 1"
 
@@ -53,16 +62,38 @@ class Missed:
         return self.high - self.low + 1
 
 
+@dataclass(frozen=True, slots=True)
+class KeptRecord:
+    """A state of a record."""
+
+    number: int
+    line: bytes  # its JSON; empty: it was deleted
+    visit: int = 0  # 0: it is new
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """When a record is requested again, to see whether it has changed."""
+
+    number: int
+    nth: int  # which visit
+    since: float  # when the record was stored first
+    due: float
+    crc: int  # of the state that is stored
+
+
 class SavedState(msgspec.Struct):
     """What a run has to know of those before it."""
 
     api: str = ""  # what the ids are of, as it was given
+    game: bool = False
     plan: dict[str, Any] = {}
     begin: int = 0  # the first id of all
     position: Position = msgspec.field(default_factory=lambda: Position(0))
     gaps: list[int] = []  # widths of gaps that were met, the last first
     run: int = 0  # ids since the last gap
-    counts: dict[str, int] = {}
+    revisit: str = ""
+    given: int = 0  # entries of rows that `following` has given
     limiter: bytes = b""
     files: list[RowFile] = []
 
@@ -74,9 +105,11 @@ class SequenceBatch:
     decided: list[int] = field(default_factory=list)  # have a record, or never will: not missed any more
     skipped: list[tuple[int, str]] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
+    visits: list[Visit] = field(default_factory=list)
+    visited: list[int] = field(default_factory=list)  # for the last time
 
     def __bool__(self) -> bool:
-        return bool(self.decided or self.skipped or self.missed)
+        return bool(self.decided or self.skipped or self.missed or self.visits or self.visited)
 
 
 class SequenceStore:
@@ -111,6 +144,10 @@ class SequenceStore:
                 db.execute(f"PRAGMA application_id = {_APPLICATION}")
                 db.execute(f"PRAGMA user_version = {_FORMAT}")
             return
+        ((version,),) = db.execute("PRAGMA user_version")
+        if version != _FORMAT:
+            found = f"{self.file.path} has format {version}, expected {_FORMAT}"
+            raise FolderError(found, "use the release of Sanderling that wrote it, or another folder")
         row = db.execute("SELECT value, crc FROM state WHERE name = 'state'").fetchone()
         self.is_new = row is None
         if row is not None:
@@ -131,10 +168,12 @@ class SequenceStore:
                 for each in batch.missed:
                     if each.low == each.high:
                         _take_out(db, each.low)
-                    db.execute(
-                        "INSERT OR REPLACE INTO missed VALUES (?, ?, ?, ?, ?, ?)",
-                        (each.low, each.high, each.reason, each.tries, each.since, each.due),
-                    )
+                    else:
+                        db.execute("DELETE FROM missed WHERE low = ?", (each.low,))
+                    _insert(db, (each.low, each.high, each.reason, each.tries, each.since, each.due))
+                visits = [(each.number, each.nth, each.since, each.due, each.crc) for each in batch.visits]
+                db.executemany("INSERT OR REPLACE INTO visit VALUES (?, ?, ?, ?, ?)", visits)
+                db.executemany("DELETE FROM visit WHERE number = ?", [(number,) for number in batch.visited])
                 value = msgspec.msgpack.encode(state)
                 db.execute("INSERT OR REPLACE INTO state VALUES ('state', ?, ?)", (value, zlib.crc32(value)))
 
@@ -145,6 +184,11 @@ class SequenceStore:
         """What is to be asked again, the earliest first."""
         rows = "SELECT low, high, reason, tries, since, due FROM missed WHERE due <= ? ORDER BY due LIMIT ?"
         return await self.file.call(lambda: [_missed(row) for row in self.file.db.execute(rows, (now, most))])
+
+    async def visits(self, now: float, most: int) -> list[Visit]:
+        """Records to be requested again, the earliest first."""
+        rows = "SELECT number, nth, since, due, crc FROM visit WHERE due <= ? ORDER BY due LIMIT ?"
+        return await self.file.call(lambda: [Visit(*row) for row in self.file.db.execute(rows, (now, most))])
 
     async def break_up(self, each: Missed, most: int) -> list[Missed]:
         """The first ids of a range one by one; the rest stays a range."""
@@ -206,15 +250,15 @@ class SequenceStore:
 
     async def count_missed(self) -> dict[tuple[str, bool], int]:
         """Ids that have no record, by reason and whether they are still within their first retries."""
-        rows = "SELECT reason, tries, sum(high - low + 1) FROM missed GROUP BY reason, tries"
+        rows = "SELECT reason, tries, ids FROM missed_count WHERE ids"
         counts: dict[tuple[str, bool], int] = {}
         for reason, tries, number in await self.file.call(lambda: list(self.file.db.execute(rows))):
             name = (reason, is_retried(Reason(reason), tries))
             counts[name] = counts.get(name, 0) + number
         return counts
 
-    async def retry(self, low: int, high: int, reason: str | None, now: float) -> int:
-        """Let missed ids of a range be asked now, each of them; how many there are."""
+    async def retry(self, low: int, high: int, reason: str | None) -> int:
+        """Let missed ids of a range be asked before all others, each of them; how many there are."""
 
         def write() -> int:
             number = 0
@@ -230,7 +274,7 @@ class SequenceStore:
                     if last < each.high:
                         _insert(db, (last + 1, each.high, each.reason, each.tries, each.since, each.due))
                     kept = Reason.ALIVE if each.reason is Reason.GAP else each.reason
-                    _insert(db, (first, last, kept, max(1, each.tries), each.since, now))
+                    _insert(db, (first, last, kept, max(1, each.tries), each.since, 0.0))
                     number += last - first + 1
             return number
 

@@ -6,28 +6,18 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
 
 from sanderling.clock import SystemClock
-from sanderling.files import Exit, FolderError, FolderLock, disk_errors, lock_holder
+from sanderling.files import FolderError, FolderLock, disk_errors, lock_holder
 from sanderling.observe.control import leave_request, wait_for_answer
 from sanderling.options import OptionError
 from sanderling.records.answers import Shown, Task, Verified
 from sanderling.records.rows import RowReader
-from sanderling.sequence.database import open_database, tables_of
 from sanderling.sequence.follower import ranges_of
 from sanderling.sequence.opening import open_run
-from sanderling.sequence.options import LARGEST_ID, StoreOptions
+from sanderling.sequence.options import LARGEST_ID
 from sanderling.sequence.retries import is_retried
 from sanderling.sequence.store import FILE, ROWS, SequenceStore, key_of
-
-
-class HasPrint(Protocol):
-    """What a command prints by."""
-
-    def print(self, text: str) -> None:
-        """Print a line."""
-
 
 TASK_STATES = ("missed", "retried", "skipped", "open")
 
@@ -153,30 +143,7 @@ async def retry(
     """Let what is missed be asked again at once."""
     with FolderLock(folder):
         async with SequenceStore(folder) as store:
-            return await store.retry(0, LARGEST_ID, code, SystemClock().wall())
-
-
-def store_records(options: StoreOptions, context: HasPrint) -> Exit:
-    """Write the records of a folder to a database: all, whatever is there already."""
-    number = asyncio.run(_store(options.folder, options.database))
-    context.print(f"{number:,} records are in the database")
-    return Exit.DONE
-
-
-async def _store(folder: Path, url: str) -> int:
-    number = 0
-    async with _open_to_read(folder) as store, open_database(url) as database:
-        game = store.state.api == "destiny2"
-        with RowReader(folder, ROWS, store.state.files) as rows:
-            lines: list[tuple[int, bytes]] = []
-            for entry in rows.entries():
-                lines += [(int.from_bytes(entry.key), line) for line in entry.lines]
-                if len(lines) >= 500:
-                    number += len(lines)
-                    await database.write(tables_of(lines, game=game)[0])
-                    lines = []
-            await database.write(tables_of(lines, game=game)[0])
-    return number + len(lines)
+            return await store.retry(0, LARGEST_ID, code)
 
 
 async def move_tasks(folder: Path, ids: str | None, taken: Path | None, given: Path | None, code: str | None) -> str:
@@ -194,7 +161,7 @@ async def move_tasks(folder: Path, ids: str | None, taken: Path | None, given: P
         return await wait_for_answer(folder, leave_request(folder, "retry", words))
     with FolderLock(folder):
         async with SequenceStore(folder) as store:
-            number = await store.retry(int(low), int(high), code, SystemClock().wall())
+            number = await store.retry(int(low), int(high), code)
     return f"{number:,} are asked again by the next run"
 
 

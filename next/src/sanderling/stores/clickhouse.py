@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from sanderling.files import Exit, FolderError
+from sanderling.files import Exit, FolderError, ServiceAway
 from sanderling.options import OptionError
 from sanderling.redact import redact
 
@@ -37,7 +37,7 @@ PASSING = frozenset({"159", "202", "209", "210", "241", "242", "243", "252", "31
 WRONG = {"516": "refuses the user or the password", "81": "has no such database"}
 
 
-class ClickhouseAway(Exception):  # noqa: N818 - it says what happened
+class ClickhouseAway(ServiceAway):
     """ClickHouse cannot be used now; the same call may work later. The message says why."""
 
 
