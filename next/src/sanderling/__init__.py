@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sanderling.formats.repo import parse_repo
     from sanderling.limit import CircuitOpen, Limiter, LimitOptions, ThreadLimiter
     from sanderling.records.collection import open  # noqa: A004 - said as sanderling.open("posts")
+    from sanderling.sequence.following import following
 
 # Imported when they are first used: a program that wants the limiter alone loads no HTTP client.
 _WHERE = {
@@ -25,6 +26,7 @@ _WHERE = {
     "Request": "sanderling.crawl.request",
     "ThreadLimiter": "sanderling.limit",
     "crawl_pages": "sanderling.crawl.library",
+    "following": "sanderling.sequence.following",
     "open": "sanderling.records.collection",
     "parse_repo": "sanderling.formats.repo",
     "run_job": "sanderling.crawl.library",
@@ -41,6 +43,7 @@ __all__ = [
     "Request",
     "ThreadLimiter",
     "crawl_pages",
+    "following",
     "open",
     "parse_repo",
     "run_job",

@@ -156,6 +156,7 @@ class SequenceRun:
         self._asked_again: set[int] = set()  # ids of both in memory or in flight
         self._answered: list[int] = []  # of these, until what came of them is committed
         self._turned_up: list[int] = []  # ids of gaps
+        self._given = state.given  # as the last commit has it
         self._in_flight = 0
         self._turn = 0
         self._wake = asyncio.Event()
@@ -654,8 +655,9 @@ class SequenceRun:
         answered, self._answered = self._answered, []
         state, position = self.state, self.follower.saved()
         pending = self.storing.take()
-        if not any(pending) and not answered and position == state.position:
+        if not any(pending) and not answered and position == state.position and state.given == self._given:
             return
+        self._given = state.given
         state.position = position
         state.limiter = self.parts.limiter.saved(self.parts.host) or b""
         await self.storing.write(*pending, state)
