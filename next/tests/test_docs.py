@@ -10,10 +10,17 @@ import pytest
 from sanderling.cli.commands import all_commands
 from sanderling.systems import SYSTEMS, load_name
 
-DOCS = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
+PROJECT = Path(__file__).parents[1]
+DOCS = [
+    PROJECT / "README.md",
+    *sorted((PROJECT / "docs").glob("*.md")),
+    *sorted((PROJECT / "docs/how-to").glob("*.md")),
+]
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 BLOCK = re.compile(r"```(\w+)[^\n]*\n(.*?)```", re.DOTALL)
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
-OTHERS = frozenset({"help", "version", "completion", "list", "quick", "rival"})  # of the program itself; of benchmarks
+# Of the program itself; of benchmarks; of systemctl.
+OTHERS = frozenset({"help", "version", "completion", "list", "quick", "rival", "now"})
 
 
 def commands() -> dict[str, set[str]]:
@@ -38,12 +45,13 @@ def test_what_a_document_says_can_be_typed(path: Path) -> None:
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sanderling"):
                     module = importlib.import_module(node.module or "")
                     wrong += [alias.name for alias in node.names if not hasattr(module, alias.name)]
-        for line in block.splitlines() if kind == "sh" else ():
-            if line.startswith("sanderling "):
-                words = line.removeprefix("sanderling ")
+        for line in block.splitlines() if kind in ("sh", "console") else ():
+            if (typed := line.removeprefix("$ ")).startswith("sanderling "):
+                words = typed.removeprefix("sanderling ")
                 command = next((each for each in known if f"{words} ".startswith(f"{each} ")), None)
                 wrong += [line] if command is None else []
                 given = FLAG.findall(line.partition("#")[0])
                 wrong += [f"{command} --{flag}" for flag in given if flag not in known.get(command or "", ())]
+    wrong += [link for link in LINK.findall(text) if not (path.parent / link).exists()]
 
     assert not wrong
