@@ -79,20 +79,22 @@ async def test_a_shop_in_nine_lines(tmp_path: Path) -> None:
     assert not (await verify(out)).faults
 
 
-HOLDS = """
+SLOW = """
 import time
 from sanderling import Job
 
 job = Job("slow", start=["BASE/bad", "BASE/good"])
 
+def hold(url):
+    while url.endswith("bad"):
+        time.sleep(0.01)
 
-@job.read
-async def read(reply):
-    if reply.url.endswith("bad"):
-        while True:
-            time.sleep(0.01)
-    yield {"at": reply.url}
 """
+HOLDS = {
+    "async": '@job.read\nasync def read(reply):\n    hold(reply.url)\n    yield {"at": reply.url}\n',
+    "before": "@job.before\ndef sign(request):\n    hold(request.url)\n\n"
+    '@job.read\ndef read(reply):\n    yield {"at": reply.url}\n',
+}
 QUICK = """
 import sys
 from sanderling.cli.main import main
@@ -102,12 +104,13 @@ sys.exit(main())
 """
 
 
-async def test_a_function_that_holds_the_loop_fails_the_second_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", HOLDS)
+async def test_a_function_that_holds_the_loop_fails_the_second_time(tmp_path: Path, kind: str) -> None:
     site = Site({"*": (200, {"Content-Type": "application/json"}, "{}")})
     out = tmp_path / "out"
     codes = []
     async with served(site):
-        file = written(tmp_path, HOLDS, site)
+        file = written(tmp_path, SLOW + HOLDS[kind], site)
         for _ in range(3):
             words = ("-c", QUICK, "run", str(file), "--private", "--policy", "none", "--out", str(out))
             ran = await asyncio.create_subprocess_exec(sys.executable, *words, stderr=asyncio.subprocess.PIPE)
@@ -116,6 +119,7 @@ async def test_a_function_that_holds_the_loop_fails_the_second_time(tmp_path: Pa
     assert codes == [75, 75, 1]
     (failed,) = rows(out, "failed.jsonl").values()
     assert "shop.py" in failed["detail"]
+    assert (out / "held.json").read_text() == "{}"  # it has ended
     assert [row["at"] for row in lines(out / "records.jsonl")] == [site.base + "/good"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from crawl.sites import Site, crawl, page, pages_options, rows, served
 from kit.postgres import new_name, shared_postgres
 
-from sanderling.crawl.system import verify
+from sanderling.crawl.system import forget, show, verify
 from sanderling.files import Exit, FolderError
 
 pytestmark = pytest.mark.real
@@ -33,6 +33,24 @@ async def test_two_processes_share_a_crawl_and_each_page_is_there_once(tmp_path:
     for file in outs[1].glob("pages-*"):
         copy(file, outs[0])
     assert not (await verify(outs[0])).faults
+
+
+async def test_a_host_is_forgotten_in_postgresql_too(tmp_path: Path) -> None:
+    site, gone = Site({"*": page("Other")}), Site({"*": page("Gone")})
+    given = {"store": shared_postgres().url, "name": new_name()}
+    async with served(site, gone):
+        host = gone.base.partition("//")[2]
+        site.pages = {"/": page("Front", links=["/a", "/b?b=1&a=2"]), "*": page("Page")}
+        await crawl(pages_options(tmp_path, site.base + "/", gone.base + "/people", **given))
+        assert await forget(tmp_path, (host, f"{site.base}/b?b=1&a=2")) == "addresses forgotten: 2"
+        assert not any(host.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+        assert (await show(tmp_path, f"{gone.base}/people")).records == []
+        assert not (await verify(tmp_path)).faults
+        site.pages["/"] = page("Front", links=["/a", "/b?b=1&a=2", gone.base + "/new"])
+        await crawl(pages_options(tmp_path, gone.base + "/again"))
+
+    assert gone.requests == ["/people"]
+    assert sorted(site.requests) == ["/", "/", "/a", "/a", "/b?b=1&a=2"]
 
 
 async def test_a_crawl_beside_another_leaves_its_hosts_alone(tmp_path: Path) -> None:

@@ -175,6 +175,62 @@ async def test_every_row_of_the_tables(tmp_path: Path) -> None:
     assert not (await verify(out)).faults
 
 
+REQUESTS = """
+from sanderling import Job, Request
+from sanderling.jobs import PageNumber
+
+job = Job(
+    "requests", read="more", key=lambda request: "once" if "twice" in request.url else None, max_records=MOST,
+    start=[Request("BASE/get", params={"q": 1}, headers={"X-A": "b"}), Request("BASE/page", paging=PageNumber())],
+    max_requests=50, rps=400,
+)
+
+@job.read
+def other(reply):
+    yield {"said": reply.json(), "data": reply.data, "url": reply.url}
+
+@job.read
+def more(reply):
+    if "/page" in reply.url:
+        return [{"item": each} for each in reply.json()]
+    return [
+        reply.follow("/put", method="PUT", body="text", read="other"),
+        reply.follow("/json", json={"a": [1]}, read="other", data={"carried": True}, priority=1),
+        reply.follow("/form", form={"a": "x y"}, read="other"),
+        reply.follow("/twice/1", read="other"), reply.follow("/twice/2", read="other"),
+    ]
+"""
+
+
+async def test_every_argument_of_a_request_and_of_a_job(tmp_path: Path) -> None:
+    bodies: list[str] = []
+
+    class Echo(Site):
+        async def __call__(self, request: web.BaseRequest) -> web.Response:
+            bodies.append(f"{request.method} {request.path_qs} {(await request.read()).decode()}")
+            return await super().__call__(request)
+
+    def paged(request: web.Request) -> Answer:
+        return 200, JSON, "[1, 2]" if request.query["page"] == "1" else "[]"
+
+    site, out, file = Echo({"*": (200, JSON, "{}")}), tmp_path / "out", tmp_path / "requests.py"
+    site.pages |= {"/page?page=1": paged, "/page?page=2": paged}
+    async with served(site):
+        for most in (1, 100):
+            file.write_text(REQUESTS.replace("BASE", site.base).replace("MOST", str(most)))
+            code, run = await crawl(job_options(out, file))
+            assert len(lines(out / "records.jsonl")) < 8
+            assert run.parts.limiter.limits.max_rps == 400
+    assert code == Exit.DONE
+    found = lines(out / "records.jsonl")
+    assert [each["item"] for each in found if "item" in each] == [1, 2]
+    assert {"GET /get?q=1 ", "PUT /put text", 'POST /json {"a":[1]}', "POST /form a=x+y"} <= set(bodies)
+    assert len([each for each in bodies if "twice" in each]) == 1
+    assert next(each["data"] for each in found if each.get("url", "").endswith("/json")) == {"carried": True}
+    assert site.heads[site.requests.index("/get?q=1")]["X-A"] == "b"
+    assert not (await verify(out)).faults
+
+
 JOB = "from sanderling import Job\njob = Job"
 READ = "\n@job.read\ndef r(reply): ..."
 BAD: dict[str, tuple[str, str]] = {

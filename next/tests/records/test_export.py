@@ -300,6 +300,7 @@ def test_records_from_python(folder: Folder) -> None:
     assert [each["id"] for each in posts] == [1, "1", 3]
     assert list(posts.where("id == `1`").fields("name", "price")) == [{"name": "Ann", "price": 1.5}]
     assert list(posts.where("run == `1`").where("big > `5`").fields("id")) == [{"id": "1"}]
+    assert isinstance(next(iter(posts))["price"], float)
     assert posts.since(2).count() == posts.latest().since("2026-02-01").count() == 1
     assert next(iter(posts.since(2)))["price"] == Decimal("0.1234567890123456789012345")
     with pytest.raises(OptionError):

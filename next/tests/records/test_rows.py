@@ -52,6 +52,24 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         assert list(rows.damage()) == []
 
 
+def test_an_entry_is_found_by_its_number_and_one_that_says_the_same_is_no_newer_one(tmp_path: Path) -> None:
+    writer = RowWriter(tmp_path, "pages", [])
+    assert [writer.append(each, lines, run) for each, run, lines in ENTRIES[:2]] == [0, 1]
+    files = writer.write()
+    assert writer.append(key(1), [b'{"same":1}'], 2, same=True) == 2
+    files = writer.write()
+    writer.close()
+
+    assert {each.file: each.rows for each in files} == {"pages.jsonl": 2, "pages.keys": 3}
+    with RowReader(tmp_path, "pages", files) as rows:
+        assert [(each, run) for each, run, _, _ in rows.places()] == [(key(1), 1), (key(2), 1)]
+        assert list(rows.keys(2)) == [key(1)]
+        found = rows.entry_of(key(1), 2)
+        assert found is not None
+        assert found.lines == [b'{"same":1}']
+        assert rows.entry_of(key(1), 3) is rows.entry_of(key(1), 1) is None
+
+
 def test_what_the_ledger_does_not_count_is_never_read_and_cut_off(tmp_path: Path) -> None:
     counted = write(tmp_path, ENTRIES[:1])
     write(tmp_path, ENTRIES[1:2] * 3, counted)  # and killed before the ledger's commit

@@ -15,7 +15,7 @@ import msgspec
 
 from sanderling.crawl.keep import index_lines, remove_bodies, rewrite_kept, write_index
 from sanderling.crawl.repeats import Repeats, kind_of
-from sanderling.crawl.request import request_key
+from sanderling.crawl.request import keys_of, request_key
 from sanderling.crawl.sink import CrawlState, write_failed
 from sanderling.files import DRAFT, Exit, FolderError, read_small, sync_folder, write_file
 from sanderling.ids import HostError, UrlError, normalise_host, normalise_url
@@ -88,7 +88,7 @@ async def forget(folder: Path, name: str, notes: Path, ledger: Ledger, wanted: F
     Nobody else writes rows meanwhile. If some are being requested it has to be called again once they have ended.
     """
     await asyncio.to_thread(_take_places, folder, await ledger.row_files())
-    pairs = [(url.split("/", 3)[2], key) for url in wanted.urls for key in {request_key(url)}]
+    pairs = [(url.split("/", 3)[2], key) for url in wanted.urls for key in keys_of(url)]
     for state in _STATES:
         for host in {url.split("/", 3)[2] for url in wanted.urls}:
             pairs += [(host, each.key) async for each in ledger.tasks(state, host=host) if each.url in wanted.urls]

@@ -24,7 +24,7 @@ from sanderling.crawl.scope import CrawlScope, ScopeRules
 from sanderling.crawl.urls import absolute
 from sanderling.crawl.values import encode_value
 from sanderling.crawl.work import LARGEST_MEANING, SITEMAP, FoundRequest, Head, ReadAnswer, Work
-from sanderling.ids import url_key
+from sanderling.ids import host_of, url_key
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import redact
 
@@ -136,6 +136,18 @@ class Functions:
             return self.failure(FunctionError(f"TimeoutError: {said}"))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the same
             return self.failure(error)
+
+    def prepare(self, request: Request, url: str) -> Request:
+        """The request for `url` after the functions before each request. Raises FunctionError, and what they raise."""
+        for function in self.job.before_each:
+            said = function(request)
+            if said is not None and not isinstance(said, Request):
+                raise FunctionError(f"{function.__name__} returned {type(said).__name__}; expected a Request or None")
+            request = request if said is None else said
+        host, wanted = host_of(absolute(request.url, None)), host_of(url)
+        if host != wanted:  # for which there is no leave
+            raise FunctionError(f"a function before each request changed the host from {wanted} to {host}")
+        return request
 
     def close(self) -> None:
         """Call what `@job.end` has."""

@@ -11,13 +11,13 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.crawl.archive import KeptArchive
-from sanderling.crawl.functions import FunctionError, Functions
+from sanderling.crawl.functions import Functions
 from sanderling.crawl.keep import Keeper, body_path
 from sanderling.crawl.page import Reply, request_of
 from sanderling.crawl.pages import read_document, row_of, when
 from sanderling.crawl.render import RenderRules
 from sanderling.crawl.repeats import mark_of
-from sanderling.crawl.request import MOST_PRIORITY, Request, Stored, request_key
+from sanderling.crawl.request import MOST_PRIORITY, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.scope import CrawlScope, UrlPattern
 from sanderling.crawl.session import JobSession, login_session
@@ -28,7 +28,7 @@ from sanderling.engine.ports import Handled
 from sanderling.fetch.client import Client
 from sanderling.fetch.messages import HttpRequest, HttpResponse
 from sanderling.files import Exit, FolderError
-from sanderling.ids import host_of, url_key
+from sanderling.ids import url_key
 from sanderling.limit import Permit
 from sanderling.outcome import Code, Outcome, code_named
 from sanderling.readers.pool import ReaderError, Readers
@@ -201,15 +201,8 @@ class CrawlHandler:
             return HttpRequest(item.url, stored.method, headers, stored.body, largest=self._keeper.largest)
         stored = msgspec.structs.replace(stored, headers=headers)
         request = request_of(item.url, item.function, stored, max(-MOST_PRIORITY, min(item.priority, MOST_PRIORITY)))
-        for function in self._job.before_each:
-            said = function(request)
-            if said is not None and not isinstance(said, Request):
-                raise FunctionError(f"{function.__name__} returned {type(said).__name__}; expected a Request or None")
-            request = request if said is None else said
-        url = absolute(request.url, None)
-        if host_of(url) != item.host:  # for which there is no leave
-            raise FunctionError(f"a function before each request changed the host from {item.host} to {host_of(url)}")
-        return HttpRequest(url, request.method, request.headers, request.body)
+        request = self._functions.prepare(request, item.url)
+        return HttpRequest(absolute(request.url, None), request.method, request.headers, request.body)
 
     async def _send(self, item: QueuedUrl, request: HttpRequest, permit: Permit) -> HttpResponse:
         if self._archive is not None:

@@ -281,12 +281,12 @@ async def _open(
     if job.auth is not None and archive is None:
         session = JobSession(job.auth, scope.has_host, client, clock)
     watchdog = None
-    if isinstance(options, JobOptions) and any(each.is_async for each in job.functions.values()):
+    if isinstance(options, JobOptions) and (job.before_each or any(each.is_async for each in job.functions.values())):
         watchdog = Watchdog(folder, options.file)
         stack.callback(watchdog.close)
-        for opener in job.openers if count else ():
-            opener()
-        if count:
+        if count:  # what the functions that run in this process need is opened here too
+            for opener in job.openers:
+                opener()
             stack.callback(functions.close)
     tried = options.try_ if isinstance(options, JobOptions) else None
     counted = ("fetched", "unchanged") if pages is not None else ("requests",)

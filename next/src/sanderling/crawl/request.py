@@ -136,6 +136,11 @@ def request_key(url: str, method: str = "GET", body: bytes | None = None, own: s
     return url_key(url)
 
 
+def keys_of(url: str) -> list[bytes]:
+    """By what a plain GET may be known: pages keep the order of a query, jobs sort it."""
+    return list(dict.fromkeys((url_key(url), request_key(url))))
+
+
 def _texts(headers: Iterable[tuple[str, str]]) -> Headers:
     pairs = tuple((name, value) for name, value in headers)
     for name, value in pairs:

@@ -10,8 +10,9 @@ from sanderling.crawl.forget import Forgetting, begin_to_forget, check_journal, 
 from sanderling.crawl.forget import forget as forget_in
 from sanderling.crawl.keep import kept_damage
 from sanderling.crawl.opening import LEDGER, ROWS, ledger_of, notes_path, open_run, read_notes
+from sanderling.crawl.request import keys_of
 from sanderling.files import FolderError, FolderLock, lock_holder
-from sanderling.ids import UrlError, normalise_url, url_key
+from sanderling.ids import UrlError, normalise_url
 from sanderling.observe.control import leave_request, wait_for_answer
 from sanderling.options import OptionError
 from sanderling.records.answers import Shown, Task, Verified
@@ -55,10 +56,12 @@ async def show(folder: Path, key: str) -> Shown:
         url = normalise_url(key)
     except UrlError as error:
         raise OptionError(f"KEY: {error}") from None
+    state, lines = None, list[bytes]()
     async with _open_to_read(folder) as ledger:
-        state = await ledger.show(url.split("/", 3)[2], url_key(url))
         with RowReader(folder, ROWS[_system_of(folder)], _here(folder, await ledger.row_files())) as rows:
-            lines = [line for entry in rows.find(url_key(url)) for line in entry.lines]
+            for each in keys_of(url):
+                state = state or await ledger.show(url.split("/", 3)[2], each)
+                lines += [line for entry in rows.find(each) for line in entry.lines]
     if state is None or state.state == "stored":
         return Shown(lines, "it was fetched, and no record came of it" if state is not None and not lines else "")
     said = " ".join(filter(None, (state.state, state.code, state.detail)))

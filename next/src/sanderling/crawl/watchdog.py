@@ -1,4 +1,6 @@
-"""Ends a crawl whose event loop an async function of its job holds: no other host would be requested, no signal heard.
+"""Ends a crawl whose event loop a function of its job holds: no other host would be requested, no signal heard.
+
+Those functions are the async ones, and those before each request, which run in the crawl's process.
 
 The next run requests that address a while after the others; if it holds the loop again, it has failed.
 """
@@ -78,13 +80,15 @@ class Watchdog:
                 place = f"{Path(self._file).name}:{frame.f_lineno}, {frame.f_code.co_name}"
             if frame.f_code is Functions.read_async.__code__:
                 url = frame.f_locals["head"].url
+            elif frame.f_code is Functions.prepare.__code__:
+                url = frame.f_locals["url"]
             frame = frame.f_back
         if not url:
             return
         times = self.held[url].times if url in self.held else 0
         self.held[url] = Held(times + 1, place)
         self._write()
-        said = f"{place} holds the whole crawl, reading {url}; let it await, or make it a plain function"
+        said = f"{place} holds the whole crawl at {url}; let it await, or do its work in a plain function that reads"
         sys.stderr.write(f"sanderling: {said}\n")
         sys.stderr.flush()
         os._exit(Exit.LATER)

@@ -43,11 +43,6 @@ class Selection:
         self._unseen = {name for each in named for name in _first_names(each.parsed)}
         self._known: set[str] = set()
 
-    @property
-    def is_all(self) -> bool:
-        """Whether each record is wanted as it is."""
-        return not (self._condition or self._paths or self.latest or self.since)
-
     def lines(self, rows: RowReader, start: Mapping[str, int] | None = None) -> Iterator[bytes]:
         """The chosen records as they are stored, or of their fields what is wanted; each is a line of JSON."""
         if self._condition is None and not self._paths and self._time is None:
