@@ -179,6 +179,9 @@ class CrawlHandler:
     async def _unchanged(self, item: QueuedUrl, response: HttpResponse, result: Result) -> Handled:
         """What an earlier run has stored still holds, and leads to what it led to."""
         digest = item.memory.digest if item.memory is not None else b""
+        if digest and item.kind == "visit":  # what it leads to is known since this run has read it
+            result.end, result.same = "unchanged", True
+            return Handled(response.outcome, result)
         if digest and self._pages is None:
             requests = msgspec.msgpack.decode(digest[PLACE + TEXT :], type=tuple[FoundRequest, ...])
             result.end, result.same = "unchanged", True
@@ -397,7 +400,7 @@ class CrawlHandler:
         modified = (response.header("last-modified") or "")[:100] if answer.is_whole else ""
         if not (self._job.conditional and (etag or modified or self._revisits)):
             return None
-        digest = answer.text or blake2b(response.body, digest_size=TEXT).digest()
+        digest = answer.version or blake2b(response.body, digest_size=TEXT).digest()
         if self._pages is None:
             digest += msgspec.msgpack.encode(answer.requests)
         return PageMemory(item.key, etag, modified, digest, seen=response.at or self._clock.wall())

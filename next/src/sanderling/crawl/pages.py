@@ -119,6 +119,8 @@ class PageReader:
             if said:
                 row.metadata = {**row.metadata, "robots": ", ".join(sorted(said))}
         answer = ReadAnswer(lines=(msgspec.json.encode(row),), text=text_digest(facts, head.url), is_whole=is_shown)
+        said_now = (facts.title, facts.description, facts.published, facts.text or facts.all_text, facts.json_ld)
+        answer.version = blake2b(msgspec.json.encode(said_now), digest_size=8).digest()
         answer.is_bare = self._rules.finds_bare and needs_scripts(facts.all_text or facts.text or "", body)
         return self._lead_on(head, every, nofollow, answer, said)
 

@@ -153,9 +153,9 @@ class CrawlSink:
                 self._progress.records += len(result.lines)
             else:
                 end = result.end or ("refused" if outcome.code is Code.REFUSED else "failed")
-                requests = item.failures + result.requests
+                tries = item.failures + result.requests
                 detail = (result.detail or outcome.detail)[:2000]
-                ended.append(EndedUrl(item, end, outcome.code, outcome.status, detail, requests))
+                ended.append(EndedUrl(item, end, outcome.code, outcome.status, detail, tries))
                 self.bad_starts += not item.depth
             requests += result.requests
         for host in hosts:

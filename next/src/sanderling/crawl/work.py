@@ -60,6 +60,7 @@ class ReadAnswer(msgspec.Struct, array_like=True):
     code: str = "OK"
     detail: str = ""
     wait: float | None = None  # where the response says when to come again
+    version: bytes = b""  # digest of what it says, word for word, by which a change is known
     is_bare: bool = False  # a page that is empty without its scripts
 
 
