@@ -3,7 +3,6 @@
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 from sanderling.formats.dag_cbor import CID_SIZE, DAG_CBOR, RAW, CborError, Cid, decode, read_varint
 
@@ -42,43 +41,40 @@ class CarLimits:
 
     car: int = 100 << 20  # bytes
     block: int = 2 << 20  # bytes of one; records may be 1 MiB, and a commit's blocks 2 MiB together
-    blocks: int = 5_000_000  # more than fit into 100 MiB: for those who raise `car`
     depth: int = 128  # of the tree: 256 bits of hash, two to a level
     nesting: int = 64  # of maps and lists in a record; the network's advice is 32
-    # Bytes of JSON in all, and of CBOR read to make it: a thousand keys may name one record of a megabyte.
+    # Bytes of keys and CBOR that are read, and of JSON that is made: a thousand keys may name one record of a megabyte.
     output: int = 1 << 30
 
     def __post_init__(self) -> None:
-        if min(self.car, self.block, self.blocks, self.depth, self.nesting, self.output) < 1:
+        if min(self.car, self.block, self.depth, self.nesting, self.output) < 1:
             raise ValueError(f"{self}, expected numbers from 1 up")
         if self.nesting > 256:  # maps and lists are read by functions that call themselves, and a stack has its end
             raise ValueError(f"nesting is {self.nesting}, expected at most 256")
 
 
-class CarIndex(NamedTuple):
-    """Where each block of a CAR is. Of a block that is there twice, the last counts."""
+def index_car(car: bytes, *, verify: bool, limits: CarLimits) -> tuple[tuple[Cid, ...], dict[bytes, Span], int]:
+    """The roots of a CAR, where each of its blocks is, and how many blocks it has, of which some may be equal.
 
-    roots: tuple[Cid, ...]
-    spans: dict[bytes, Span]
-    blocks: int
-
-
-def index_car(car: bytes, *, verify: bool, limits: CarLimits) -> CarIndex:
-    """Check the frames of a CAR and, to `verify`, the hash of every block. Raises RepoError."""
+    Checks the frames and, to `verify`, the hash of every block. Of a CID that is there twice, the last block counts.
+    Raises RepoError.
+    """
     if len(car) > limits.car:
         raise RepoError(RepoFault.TOO_LARGE, 0, f"{len(car)} bytes, expected at most {limits.car}")
     roots, at = _header(car)
     spans: dict[bytes, Span] = {}
-    blocks = 0
-    end = len(car)
-    most = limits.block
+    blocks, end = 0, len(car)
     sha256, size, kinds = hashlib.sha256, CID_SIZE, (DAG_CBOR, RAW)
     while at < end:
         # Most frames are of 128 to 16,383 bytes; without this the framing takes a third longer.
         if car[at] >= 0x80 and at + 1 < end and 0 < car[at + 1] < 0x80:
             start, stop = at + 2, at + 2 + (car[at] & 0x7F | car[at + 1] << 7)
         else:
-            start, stop = _frame(car, at)
+            try:
+                length, start = read_varint(car, at)
+            except CborError as error:
+                raise RepoError(RepoFault.CAR_FRAME, at, str(error)) from None
+            stop = start + length
         if not start < stop <= end:
             raise RepoError(RepoFault.CAR_FRAME, at, f"a frame that says {stop - start} bytes, {end - start} follow")
         cid = car[start : start + size]
@@ -86,46 +82,30 @@ def index_car(car: bytes, *, verify: bool, limits: CarLimits) -> CarIndex:
         if start > stop or cid[:4] not in kinds:
             found = f"a CID of {cid[:4].hex()}…, expected version 1, DAG-CBOR or raw, sha2-256"
             raise RepoError(RepoFault.CAR_CID, start - size, found)
-        if stop - start > most:
-            raise RepoError(
-                RepoFault.TOO_LARGE, at, f"a block of {stop - start} bytes, expected at most {limits.block}"
-            )
-        if blocks == limits.blocks:
-            raise RepoError(RepoFault.TOO_LARGE, at, f"more than {limits.blocks} blocks")
+        if stop - start > limits.block:
+            found = f"a block of {stop - start} bytes, expected at most {limits.block}"
+            raise RepoError(RepoFault.TOO_LARGE, at, found)
         if verify and sha256(car[start:stop]).digest() != cid[4:]:
             raise RepoError(RepoFault.HASH_MISMATCH, start, f"a block that is not {Cid(cid)}")
         spans[cid] = start, stop
         blocks += 1
         at = stop
-    return CarIndex(roots, spans, blocks)
-
-
-def _frame(car: bytes, at: int) -> Span:
-    """Where the frame whose length stands at `at` would begin and end."""
-    try:
-        size, start = read_varint(car, at)
-    except CborError as error:
-        raise RepoError(RepoFault.CAR_FRAME, at, str(error)) from None
-    return start, start + size
+    return roots, spans, blocks
 
 
 def _header(car: bytes) -> tuple[tuple[Cid, ...], int]:
     """The roots, and where the frames begin."""
     try:
         size, start = read_varint(car, 0)
-        if size > len(car) - start:
-            raise CborError(start, f"a header that says {size} bytes, {len(car) - start} follow")  # noqa: TRY301 - one error
-        header = decode(car[start : start + size])
+        header = decode(car[start : start + size]) if size <= len(car) - start else None
     except CborError as error:
         raise RepoError(RepoFault.CAR_HEADER, 0, f"no CAR header: {error}") from None
     if not isinstance(header, dict) or header.keys() != {"roots", "version"}:
         raise RepoError(RepoFault.CAR_HEADER, 0, "no CAR header, expected a map of roots and version")
     version, roots = header["version"], header["roots"]
-    if version != 1 or isinstance(version, bool | float):
+    if repr(version) != "1":
         raise RepoError(RepoFault.CAR_HEADER, 0, f"a CAR of version {version!r:.20}, expected 1")
-    if not isinstance(roots, list) or not roots:
-        raise RepoError(RepoFault.CAR_HEADER, 0, "a CAR without a root, expected one or more")
-    links = tuple(root for root in roots if isinstance(root, Cid))
-    if len(links) != len(roots):
-        raise RepoError(RepoFault.CAR_HEADER, 0, "a root that is no link")
+    links = tuple(root for root in roots if isinstance(root, Cid)) if isinstance(roots, list) else ()
+    if not links or [*links] != roots:
+        raise RepoError(RepoFault.CAR_HEADER, 0, "a CAR without a root, or with one that is no link")
     return links, start + size

@@ -16,14 +16,17 @@ from sanderling.formats.dag_cbor import Cid
 # beginning of one long key.
 LONGEST_KEY = 1024
 
-_UNSIGNED = rb"([\x00-\x17]|\x18[\x18-\xff]|\x19(?!\0)..|\x1a(?!\0\0)....|\x1b(?!\0{4}).{8})"
 _TREE = rb"(?:\xf6|\xd8\x2a\x58\x25\0(\x01\x71\x12\x20.{32}))"
-_RECORD = rb"\xd8\x2a\x58\x25\0(\x01[\x55\x71]\x12\x20.{32})"
-_ENTRIES = re.compile(rb"\xa2ae(?:([\x80-\x97])|\x98([\x18-\xff])|\x99((?!\0)..)|\x9a((?!\0\0)....))", re.DOTALL)
-# How an entry begins whose suffix is short, as nearly all are, and of how many bytes that is.
-_SHORT = {b"\xa4ak%c" % (0x40 + length): length for length in range(24)}
-_LONG = re.compile(rb"\xa4ak(?:\x58([\x18-\xff])|\x59((?!\0)..))", re.DOTALL)
-_REST = re.compile(rb"ap" + _UNSIGNED + rb"at" + _TREE + rb"av" + _RECORD, re.DOTALL)
+_VALUES = rb"at" + _TREE + rb"av\xd8\x2a\x58\x25\0(\x01[\x55\x71]\x12\x20.{32})"
+_UNSIGNED = rb"([\x00-\x17]|\x18[\x18-\xff]|\x19(?!\0)..|\x1a(?!\0\0)....|\x1b(?!\0{4}).{8})"
+_COUNT = re.compile(rb"\xa2ae(?:([\x80-\x97])|\x98([\x18-\xff])|\x99((?!\0)..)|\x9a((?!\0\0)....))", re.DOTALL)
+# Usual keys are of printable signs, so that the end of one is found first and compared with its length afterwards.
+_ENTRY = re.compile(
+    rb"\xa4ak([\x40-\x57]|\x58[\x18-\xff])([!-~]{0,255})ap([\x00-\x17]|\x18[\x18-\xff])" + _VALUES, re.DOTALL
+)
+_LENGTHS = [bytes([0x40 + size] if size < 24 else [0x58, size]) for size in range(256)]
+_LENGTH = re.compile(rb"\xa4ak(?:([\x40-\x57])|\x58([\x18-\xff])|\x59((?!\0)..))", re.DOTALL)
+_REST = re.compile(rb"ap" + _UNSIGNED + _VALUES, re.DOTALL)
 _LEFT = re.compile(rb"al" + _TREE, re.DOTALL)
 
 Entry = tuple[int, bytes, bytes | None, bytes]  # p, k, t and v
@@ -32,34 +35,39 @@ Leaf = tuple[bytes, bytes]  # a key, and the CID of its record
 
 def read_node(block: bytes, offset: int = 0) -> tuple[bytes | None, list[Entry]]:
     """The left tree and the entries of the node that `block` is; `offset` is its place in the CAR. Raises RepoError."""
-    head = _ENTRIES.match(block) or _refuse(block, offset, 0)
-    inline, *longer = head.groups(b"")
-    count = inline[0] & 0x1F if inline else int.from_bytes(b"".join(longer))
+    head = _COUNT.match(block) or _refuse(block, offset, 0)
     at = head.end()
     entries: list[Entry] = []
     size = 0  # of the key before
-    for _ in range(count):
-        length = _SHORT.get(block[at : at + 4])
-        if length is None:
-            long = _LONG.match(block, at) or _refuse(block, offset, at)
-            start, length = long.end(), int.from_bytes(long[1] or long[2])
+    for _ in range(_number(head)):
+        entry = _ENTRY.match(block, at)
+        if entry is not None:
+            length, suffix, number, tree, record = entry.groups()
+        if entry is not None and length == _LENGTHS[len(suffix)]:
+            prefix, at = number[-1], entry.end()
         else:
-            start = at + 4
-        at = start + length
-        rest = _REST.match(block, at) or _refuse(block, offset, at)
-        number, tree, record = rest.groups()
-        prefix = number[0] if len(number) == 1 else int.from_bytes(number[1:])
+            head = _LENGTH.match(block, at) or _refuse(block, offset, at)
+            at = head.end() + _number(head)
+            suffix = block[head.end() : at]
+            rest = _REST.match(block, at) or _refuse(block, offset, at)
+            number, tree, record = rest.groups()
+            prefix, at = int.from_bytes(number[1:] or number), rest.end()
         if prefix > size:
             raise RepoError(RepoFault.MST_PREFIX, offset, f"{prefix} bytes of a key of {size}, entry {len(entries)}")
-        size = prefix + length
+        size = prefix + len(suffix)
         if size > LONGEST_KEY:
             raise RepoError(RepoFault.MST_NODE, offset, f"a key of {size} bytes, expected at most {LONGEST_KEY}")
-        entries.append((prefix, block[start:at], tree, record))
-        at = rest.end()
+        entries.append((prefix, suffix, tree, record))
     left = _LEFT.match(block, at) or _refuse(block, offset, at)
     if left.end() != len(block):
         _refuse(block, offset, left.end())
     return left[1], entries
+
+
+def _number(head: re.Match[bytes]) -> int:
+    """The number in the head of a list or of bytes: within its first byte, or behind it."""
+    inline, *behind = head.groups(b"")
+    return inline[0] & 0x1F if inline else int.from_bytes(b"".join(behind))
 
 
 def _refuse(block: bytes, offset: int, at: int) -> NoReturn:

@@ -18,10 +18,10 @@ PDS, rev and time, since only the index has checksums of whole blocks.
 import os
 import struct
 import sys
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -40,7 +40,6 @@ ENTRY = struct.Struct("<qII")  # of the index, after its DID
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 _COUNTS = struct.Struct("<II")
 _BEFORE_TOC = struct.Struct("<qHI")
-_SMALLEST_BLOCK = _U32.size + 3 * _U16.size + _BEFORE_TOC.size
 _MOST_U16, _MOST_U32, _MOST_I64 = (1 << 16) - 1, (1 << 32) - 1, (1 << 63) - 1
 LARGEST_COLLECTION = 1 << 30  # bytes it may unpack to: a parsed repo has 1 GiB of JSON at most
 
@@ -74,6 +73,8 @@ def encode_block(
     did: str, pds: str, rev: str, crawled_at: int, collections: Iterable[RepoCollection], level: int = 3
 ) -> bytes:
     """A repo as it is in a file. Empty collections are left out; the others are sorted by name. Raises BlockError."""
+    if level not in LEVELS:
+        raise BlockError(f"zstd level {level}, expected {LEVELS[0]} to {LEVELS[-1]}")
     compressor = _compressor(level)
     toc: list[bytes] = []
     frames: list[bytes] = []
@@ -82,18 +83,13 @@ def encode_block(
         if name == last:
             raise BlockError(f"collection {name[:80]!r} twice in {did}")
         last = name
-        frame = compressor.compress(data, ZstdCompressor.FLUSH_FRAME)
-        toc += _text("collection", name), _counts(name, count, len(frame))
-        frames.append(frame)
-    if len(frames) > _MOST_U16:
-        raise BlockError(f"{len(frames)} collections in {did}, expected at most {_MOST_U16}")
-    if not 0 <= crawled_at <= _MOST_I64:
-        raise BlockError(f"time {crawled_at}, expected microseconds in 64 bits")
+        frames.append(compressor.compress(data, ZstdCompressor.FLUSH_FRAME))
+        toc += _text("collection", name), _COUNTS.pack(count, len(frames[-1]))
     body = b"".join(toc + frames)
     texts = _text("DID", did) + _text("PDS", pds) + _text("rev", rev)
     size = _U32.size + len(texts) + _BEFORE_TOC.size + len(body)
-    if size > _MOST_U32:
-        raise BlockError(f"a block of {size} bytes for {did}, expected at most {_MOST_U32}")
+    if size > _MOST_U32 or len(frames) > _MOST_U16 or not 0 <= crawled_at <= _MOST_I64:
+        raise BlockError(f"{did}: {size} bytes, {len(frames)} collections, time {crawled_at}: more than a block holds")
     return _U32.pack(size) + texts + _BEFORE_TOC.pack(crawled_at, len(frames), zlib.crc32(body)) + body
 
 
@@ -104,27 +100,8 @@ def _text(what: str, value: str) -> bytes:
     return _U16.pack(len(data)) + data
 
 
-def _counts(name: str, records: int, size: int) -> bytes:
-    if max(records, size) > _MOST_U32:
-        raise BlockError(f"{name}: {records} records in {size} bytes, expected at most {_MOST_U32}")
-    return _COUNTS.pack(records, size)
-
-
-class _Compressors(threading.local):
-    """One compressor a thread and level: a new one costs as much as compressing a small repo."""
-
-    def __init__(self) -> None:
-        self.by_level: dict[int, ZstdCompressor] = {}
-
-
-_COMPRESSORS = _Compressors()
-
-
-def _compressor(level: int) -> ZstdCompressor:
-    if level not in LEVELS:
-        raise BlockError(f"zstd level {level}, expected {LEVELS[0]} to {LEVELS[-1]}")
-    known = _COMPRESSORS.by_level
-    return known.get(level) or known.setdefault(level, ZstdCompressor(level))
+# One for all threads, which it serves in turn: a new one costs as much as compressing a small repo.
+_compressor = cache(ZstdCompressor)
 
 
 def index_entry(block: bytes, offset: int) -> bytes:
@@ -135,12 +112,10 @@ def index_entry(block: bytes, offset: int) -> bytes:
 
 
 def encode_index(entries: list[bytes], offset: int) -> bytes:
-    """Index and footer of a file whose blocks, with these entries, end at `offset`. Raises BlockError."""
+    """Index and footer of a file whose blocks, with these entries, end at `offset`."""
     # By DID; of one DID as they were written.
     ordered = sorted(entries, key=lambda entry: entry[_U16.size : -ENTRY.size])
     index = _U32.pack(len(ordered)) + b"".join(ordered)
-    if len(index) > _MOST_U32:
-        raise BlockError(f"an index of {len(index)} bytes, expected at most {_MOST_U32}")
     return index + FOOTER.pack(offset, len(index), len(ordered), zlib.crc32(index), 0, MAGIC)
 
 
@@ -163,7 +138,7 @@ class Block:
     rev: str
     crawled_at: int  # microseconds since 1970
     collections: tuple[BlockCollection, ...]
-    data: bytes  # all of it, as it is in the file
+    data: bytes = field(repr=False)  # all of it, as it is in the file
 
     def contents(self, wanted: Callable[[str], bool] | None = None) -> Iterator[RepoCollection]:
         """The collections whose names are wanted, their records as they are packed. Raises RcaError."""
@@ -193,15 +168,13 @@ class Block:
             raise RcaError(self.path, self.offset + at, "a zstd frame that ends early or late")
         return content
 
-    def __repr__(self) -> str:
-        return f"<Block {self.did} at {self.offset}, {len(self.data)} bytes, {len(self.collections)} collections>"
-
 
 def decode_block(data: bytes, path: Path, offset: int) -> Block:
     """The block that `data` is, its CRC checked; `path` and `offset` say where it was read. Raises RcaError."""
     try:
-        at = _U32.size
-        texts = []
+        if _U32.unpack_from(data) != (len(data),):
+            raise RcaError(path, offset, f"a block that does not say that it has {len(data)} bytes")
+        at, texts = _U32.size, []
         for _ in range(3):
             text, at = _read_text(data, at)
             texts.append(text)
@@ -240,21 +213,19 @@ class RcaReader:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        self.size = os.fstat(self._handle).st_size
+        self._file = self.path.open("rb")
         try:
+            self.size = os.fstat(self._file.fileno()).st_size
             self.header = self._read_header()
             self.finished = self.header.index_offset != 0
             self._index = self._read_index() if self.finished else b""
         except BaseException:
-            self.close()
+            self._file.close()
             raise
-        # How far whole blocks have been read, of a file that was not finished.
-        self.whole_until = HEADER.size
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._handle)
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -262,17 +233,95 @@ class RcaReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _error(self, offset: int, found: str) -> RcaError:
-        return RcaError(self.path, offset, found)
+    def __iter__(self) -> Iterator[Block]:
+        """All blocks, in the order of the file."""
+        if self.finished:
+            yield from map(self.block_at, self._places)
+            return
+        at = HEADER.size
+        while at < self.size:
+            try:
+                block = self.block_at(at)
+            except RcaError:
+                return
+            at += len(block.data)
+            yield block
 
-    def _read(self, offset: int, size: int) -> bytes:
-        data = os.pread(self._handle, size, offset)
-        while len(data) < size:  # the kernel gives 2 GiB at most
-            more = os.pread(self._handle, size - len(data), offset + len(data))
-            if not more:
-                raise self._error(offset + len(data), f"the end of the file, expected {size} bytes from {offset}")
-            data += more
-        return data
+    def places(self) -> Iterator[tuple[str, int, int]]:
+        """DID, offset and size of each block, in the order of the file; of a finished file, by its index alone."""
+        if self.finished:
+            yield from (self._entry(place)[:3] for place in self._places.values())
+        else:
+            yield from ((block.did, block.offset, len(block.data)) for block in self)
+
+    def find(self, did: str) -> Block | None:
+        """The block of `did`, the last if there are several; None if there is none."""
+        if not self.finished:
+            found = [offset for name, offset, _ in self.places() if name == did]
+            return self.block_at(found[-1]) if found else None
+        # No binary search: that needs a pass over all entries first, and this is one at the speed of memory. The size
+        # before a DID has a zero in it, and no DID has: so the end of a longer one is not found.
+        wanted = did.encode()
+        place = self._index.rfind(_U16.pack(len(wanted)) + wanted) if did.startswith("did:") else -1
+        return self._read_block(*self._entry(place)) if place >= 0 else None
+
+    def block_at(self, offset: int) -> Block:
+        """The block that begins at `offset`."""
+        if not self.finished:
+            (size,) = _U32.unpack(self._read(offset, _U32.size))
+            return decode_block(self._read(offset, size), self.path, offset)
+        place = self._places.get(offset)
+        if place is None:
+            raise self._error(offset, "no block begins here")
+        return self._read_block(*self._entry(place))
+
+    def verify(self) -> int:
+        """Read all of a finished file and unpack every collection; how many repos it holds. Raises RcaError."""
+        if not self.finished:
+            raise self._error(20, "a file that was not finished")
+        for block in self:
+            for _ in block.records():
+                pass
+        return self.header.repos
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """For the offset of each block, in the order of the file, where its entry is in the index."""
+        at, last, places = _U32.size, (b"", 0), []
+        while at < len(self._index):
+            did, offset, size, _ = self._entry(at)
+            if (did.encode(), offset) <= last:
+                raise self._error(self.header.index_offset + at, f"an index entry of {did:.80} out of order")
+            last = did.encode(), offset
+            places.append((offset, at, size))
+            at += _U16.size + len(last[0]) + ENTRY.size
+        if _U32.unpack_from(self._index) != (len(places),) or len(places) != self.header.repos:
+            raise self._error(20, f"{self.header.repos} repos, and an index of {len(places)}")
+        places.sort()
+        ends = [HEADER.size, *(offset + size for offset, _, size in places)]
+        starts = [*(offset for offset, _, _ in places), self.header.index_offset]
+        for end, start in zip(ends, starts, strict=True):
+            if end != start:
+                raise self._error(end, f"a block that is not in the index, which has the next one at {start}")
+        return {offset: place for offset, place, _ in places}
+
+    def _entry(self, place: int) -> tuple[str, int, int, int]:
+        """DID, offset, size and CRC of the entry at `place` in the index."""
+        try:
+            did, at = _read_text(self._index, place)
+            return (did, *ENTRY.unpack_from(self._index, at))
+        except (struct.error, UnicodeDecodeError):
+            raise self._error(self.header.index_offset + place, "an index entry that goes beyond the index") from None
+
+    def _read_block(self, did: str, offset: int, size: int, crc: int) -> Block:
+        """The block of an entry."""
+        data = self._read(offset, size)
+        if (found := zlib.crc32(data)) != crc:
+            raise self._error(offset, f"the block of {did:.80} has CRC {found:08x}, expected {crc:08x}")
+        block = decode_block(data, self.path, offset)
+        if block.did != did:
+            raise self._error(offset, f"a block of {block.did:.80}, expected {did:.80}")
+        return block
 
     def _read_header(self) -> RcaHeader:
         if self.size < HEADER.size:
@@ -293,110 +342,22 @@ class RcaReader:
         if end - start < _U32.size:
             raise self._error(24, f"an index at {start} of a file of {self.size} bytes")
         *fields, crc, reserved, magic = FOOTER.unpack(self._read(end, FOOTER.size))
-        if magic != MAGIC or reserved:
-            raise self._error(end, f"a footer with {magic!r} and {reserved}, expected {MAGIC!r} and 0")
         expected = [start, end - start, self.header.repos]
-        if fields != expected:
-            raise self._error(end, f"a footer with index offset, index size and repos {fields}, expected {expected}")
+        if [*fields, reserved, magic] != [*expected, 0, MAGIC]:
+            raise self._error(end, f"a footer with {[*fields, reserved, magic]}, expected {[*expected, 0, MAGIC]}")
         index = self._read(start, end - start)
         if (found := zlib.crc32(index)) != crc:
             raise self._error(start, f"an index with CRC {found:08x}, expected {crc:08x}")
         return index
 
-    def __iter__(self) -> Iterator[Block]:
-        """All blocks, in the order of the file."""
-        if self.finished:
-            yield from self._indexed_blocks()
-            return
-        self.whole_until = HEADER.size
-        while self.whole_until < self.size:
-            try:
-                block = self._block(self.whole_until, self.size)
-            except RcaError:
-                return
-            self.whole_until += len(block.data)
-            yield block
+    def _read(self, offset: int, size: int) -> bytes:
+        if not 0 <= offset <= self.size - size:
+            raise self._error(offset, f"{size} bytes, expected at most the {self.size - offset} that follow")
+        self._file.seek(offset)
+        return self._file.read(size)
 
-    def _indexed_blocks(self) -> Iterator[Block]:
-        at, start = HEADER.size, self.header.index_offset
-        for place in self._places():
-            offset = place >> 32
-            if offset != at:
-                raise self._error(at, f"a block that is not in the index, which has the next one at {offset}")
-            block = self._indexed_block(place & _MOST_U32)
-            at += len(block.data)
-            yield block
-        if at != start:
-            raise self._error(at, f"{start - at} bytes before the index that are in no block")
-
-    def _indexed_block(self, place: int) -> Block:
-        """The block whose entry is at `place` in the index."""
-        (size,) = _U16.unpack_from(self._index, place)
-        after = place + _U16.size + size
-        did = self._index[place + _U16.size : after].decode(errors="replace")
-        offset, size, crc = ENTRY.unpack_from(self._index, after)
-        if not HEADER.size <= offset <= self.header.index_offset - size:
-            raise self._error(offset, f"the block of {did:.80}, of {size} bytes, is not before the index")
-        data = self._read(offset, size)
-        if (found := zlib.crc32(data)) != crc:
-            raise self._error(offset, f"the block of {did:.80} has CRC {found:08x}, expected {crc:08x}")
-        block = decode_block(data, self.path, offset)
-        if block.did != did:
-            raise self._error(offset, f"a block of {block.did:.80}, expected {did:.80}")
-        return block
-
-    def _places(self) -> list[int]:
-        """For each block in the order of the file, its offset and, 32 bits lower, the place of its entry."""
-        index, start = self._index, self.header.index_offset
-        at, places = _U32.size, []
-        last: tuple[bytes, int] = (b"", 0)
-        try:
-            while at < len(index):
-                end = at + _U16.size + _U16.unpack_from(index, at)[0]
-                entry = index[at + _U16.size : end], ENTRY.unpack_from(index, end)[0]
-                if entry <= last:
-                    raise self._error(start + at, f"an index entry of {entry[0][:80]!r} out of order")
-                last = entry
-                places.append(entry[1] << 32 | at)
-                at = end + ENTRY.size
-        except struct.error:
-            at = -1
-        if at != len(index) or _U32.unpack_from(index) != (len(places),) or len(places) != self.header.repos:
-            raise self._error(start, f"an index that has not the {self.header.repos} entries of the header")
-        places.sort()
-        return places
-
-    def _block(self, at: int, end: int) -> Block:
-        if end - at < _SMALLEST_BLOCK:
-            raise self._error(at, f"{end - at} bytes, expected a block of at least {_SMALLEST_BLOCK}")
-        (size,) = _U32.unpack(self._read(at, _U32.size))
-        if not _SMALLEST_BLOCK <= size <= end - at:
-            raise self._error(at, f"a block of {size} bytes, expected {_SMALLEST_BLOCK} to {end - at}")
-        return decode_block(self._read(at, size), self.path, at)
-
-    def find(self, did: str) -> Block | None:
-        """The block of `did`, the last if there are several; None if there is none."""
-        if not self.finished:
-            found = None
-            for block in self:
-                found = block if block.did == did else found
-            return found
-        wanted = did.encode()
-        # No binary search: that needs a pass over all entries first, and this is one at the speed of memory. The size
-        # before a DID has a zero in it, and no DID has: so the end of a longer one is not found.
-        place = self._index.rfind(_U16.pack(len(wanted)) + wanted) if did.startswith("did:") else -1
-        return self._indexed_block(place) if place >= 0 else None
-
-    def verify(self) -> int:
-        """Read all of a finished file and unpack every collection; how many repos it holds. Raises RcaError."""
-        if not self.finished:
-            raise self._error(20, "a file that was not finished")
-        repos = 0
-        for block in self:
-            for _ in block.records():
-                pass
-            repos += 1
-        return repos
+    def _error(self, offset: int, found: str) -> RcaError:
+        return RcaError(self.path, offset, found)
 
     def __repr__(self) -> str:
         return f"<RcaReader {self.path}: {f'{self.header.repos} repos' if self.finished else 'not finished'}>"

@@ -6,17 +6,18 @@ the commit, then the tree in order, each node whole before its keys.
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
-from sanderling.formats.car import CarIndex, CarLimits, RepoError, RepoFault, index_car
+from sanderling.formats.car import CarLimits, RepoError, RepoFault, Span, index_car
 from sanderling.formats.dag_cbor import CID_SIZE, DAG_CBOR, CborError, Cid, Value, decode, record_json
 from sanderling.formats.mst import Leaf, walk
 
 # The network's rules: a collection is at most 317 characters, an rkey 512 but neither . nor .., of these characters.
-_KEY = re.compile(rb"([a-zA-Z0-9_~:.-]{1,317})/(?!\.\.?\Z)([a-zA-Z0-9_~:.-]{1,512})")
+_KEY = re.compile(rb"[a-zA-Z0-9_~:.-]{1,317}/(?!\.\.?\Z)[a-zA-Z0-9_~:.-]{1,512}")
 _LONGEST_TEXT = 2048  # of a DID by the network's rules; a rev has thirteen
-_u16, _u32 = struct.Struct("<H"), struct.Struct("<I")
+_U32 = struct.Struct("<I")
 
 
 class RepoRecord(NamedTuple):
@@ -69,7 +70,7 @@ def split_records(name: str, count: int, data: bytes) -> Iterator[RepoRecord]:
         for _ in range(count):
             start = at + 2
             middle = start + (data[at] | data[at + 1] << 8)
-            (size,) = _u32.unpack_from(data, middle)
+            (size,) = _U32.unpack_from(data, middle)
             at = middle + 4 + size
             if at > end:
                 break
@@ -86,17 +87,17 @@ def parse_repo(car: bytes, *, verify: bool = True, cids: bool = False, limits: C
     `verify` checks the hash of every block; `cids` keeps map entries called `cid`, which are dropped otherwise. Whether
     the repo is the one that was asked for is the caller's to check, by its DID. The signature is not checked.
     """
-    index = index_car(car, verify=verify, limits=limits)
-    root = index.roots[0]
-    if root not in index.spans:
+    (root, *_), spans, blocks = index_car(car, verify=verify, limits=limits)
+    if root not in spans:
         raise RepoError(RepoFault.COMMIT_MISSING, 0, f"the root {root} is not in the CAR")
-    offset, end = index.spans[root]
+    offset, end = spans[root]
     try:
         did, rev, version, tree = _commit(root, decode(car[offset:end]))
     except ValueError as error:
         raise RepoError(RepoFault.COMMIT_BAD, offset, f"no commit: {error}") from None
-    leaves = walk(car, index.spans, tree, offset, limits)
-    return _collect(car, index, leaves, Repo(did, rev, version, (), RepoStats()), cids=cids, limits=limits)
+    leaves = walk(car, spans, tree, offset, limits)
+    collections, counts = _collect(car, spans, leaves, strip=not cids, limits=limits)
+    return Repo(did, rev, version, collections, RepoStats(blocks, *counts))
 
 
 def _commit(root: Cid, value: Value) -> tuple[str, str, int, Cid]:
@@ -105,64 +106,65 @@ def _commit(root: Cid, value: Value) -> tuple[str, str, int, Cid]:
         raise ValueError(f"a root of {root[:4].hex()}, expected DAG-CBOR")
     if not isinstance(value, dict):
         raise ValueError("no map")
-    version, tree = value.get("version"), value.get("data")
-    if not isinstance(version, int) or isinstance(version, bool) or version not in (2, 3):
+    did, version, tree = value.get("did"), value.get("version"), value.get("data")
+    if repr(version) not in ("2", "3") or not isinstance(version, int):
         raise ValueError(f"version {version!r:.20}, expected 2 or 3")
-    did = value.get("did")
     if not isinstance(did, str) or not did.startswith("did:") or len(did.encode()) > _LONGEST_TEXT:
         raise ValueError(f"did {did!r:.80}")
     # Commits of version 2 were made before there were revs, and some have no prev.
-    rev = value.get("rev", "" if version == 2 else None)
-    if not isinstance(rev, str) or len(rev.encode()) > _LONGEST_TEXT or not (rev or version == 2):
+    old = version == 2
+    rev = value.get("rev", "" if old else None)
+    if not isinstance(rev, str) or len(rev.encode()) > _LONGEST_TEXT or not (rev or old):
         raise ValueError(f"rev {rev!r:.80}, expected a text")
     if not isinstance(tree, Cid) or len(tree) != CID_SIZE or tree[:4] != DAG_CBOR:
         raise ValueError("data that is no link to a node")
-    if not isinstance(value.get("prev", None if version == 2 else ""), Cid | None):
-        raise ValueError("prev that is neither null nor a link")
-    if not isinstance(value.get("sig"), bytes) or isinstance(value["sig"], Cid):
-        raise ValueError("sig that is no bytes")
+    if not isinstance(value.get("prev", None if old else ""), Cid | None) or type(value.get("sig")) is not bytes:
+        raise ValueError("prev that is neither null nor a link, or sig that is no bytes")
     return did, rev, version, tree
 
 
-def _collect(car: bytes, index: CarIndex, leaves: Iterator[Leaf], repo: Repo, *, cids: bool, limits: CarLimits) -> Repo:
-    """The repo with its records."""
-    spans, nesting, most, strip = index.spans, limits.nesting, limits.output, not cids
-    read = records = json_bytes = missing = bad_records = bad_keys = floats = 0
+def _collect(
+    car: bytes, spans: dict[bytes, Span], leaves: Iterator[Leaf], *, strip: bool, limits: CarLimits
+) -> tuple[tuple[RepoCollection, ...], tuple[int, ...]]:
+    """The records of a repo, and the numbers of RepoStats but the first."""
+    used = json_bytes = missing = bad_records = bad_keys = floats = 0
     collections: list[RepoCollection] = []
-    name, count, data = b"", 0, bytearray()
-    split, pack_u16, pack_u32 = _KEY.fullmatch, _u16.pack, _u32.pack
+    prefix, data, count = b"/", bytearray(), 0  # no key begins with it
     for key, record in leaves:
-        parts = split(key)
-        if parts is None:
+        if not _KEY.fullmatch(key):
             bad_keys += 1
             continue
-        if record not in spans:
+        span = spans.get(record)
+        if span is None:
             missing += 1
             continue
-        start, end = spans[record]
-        read += end - start + len(key)  # a key is a few bytes in its node, whatever it unfolds to
-        if read > most:
-            raise RepoError(RepoFault.TOO_LARGE, start, f"records and keys of {read} bytes, expected at most {most}")
+        start, end = span
+        used += end - start + len(key)  # a key is a few bytes in its node, whatever it unfolds to
+        if used > limits.output:
+            wrong = f"{used} bytes of keys, records and JSON, expected at most {limits.output}"
+            raise RepoError(RepoFault.TOO_LARGE, start, wrong)
         try:
-            json, found = record_json(car[start:end], strip=strip, nesting=nesting)
+            json, number = record_json(car[start:end], strip=strip, nesting=limits.nesting)
         except CborError:
             bad_records += 1
             continue
-        floats += found
-        json_bytes += len(json)
-        if json_bytes > most:
-            raise RepoError(RepoFault.TOO_LARGE, start, f"JSON of {json_bytes} bytes, expected at most {most}")
-        collection, rkey = parts.groups()
-        if collection != name:  # keys ascend: those of a collection come one after the other
-            if count:
-                collections.append(RepoCollection(name.decode("ascii"), count, bytes(data)))
-            name, count = collection, 0
-            data.clear()
-        data += pack_u16(len(rkey)) + rkey + pack_u32(len(json)) + json
+        if not key.startswith(prefix):  # keys ascend: those of a collection come one after the other
+            collections.append(RepoCollection(prefix[:-1].decode("ascii"), count, bytes(data)))
+            prefix, data, count = key[: key.index(b"/") + 1], bytearray(), 0
+        rkey = key[len(prefix) :]
+        data += _before_json(len(rkey))(len(rkey), rkey, len(json))
+        data += json
         count += 1
-        records += 1
-    if count:
-        collections.append(RepoCollection(name.decode("ascii"), count, bytes(data)))
-    collections.sort()  # the tree has `a.b.c` before `a.b`: `.` is less than `/`
-    stats = RepoStats(index.blocks, records, json_bytes, missing, bad_records, bad_keys, floats)
-    return repo._replace(collections=tuple(collections), stats=stats)
+        floats += number
+        used += len(json)
+        json_bytes += len(json)
+    collections.append(RepoCollection(prefix[:-1].decode("ascii"), count, bytes(data)))
+    # The tree has `a.b.c` before `a.b`: `.` is less than `/`.
+    found = tuple(sorted(each for each in collections if each.records))
+    return found, (sum(each.records for each in found), json_bytes, missing, bad_records, bad_keys, floats)
+
+
+@cache
+def _before_json(size: int) -> Callable[[int, bytes, int], bytes]:
+    """Packs what comes before a record's JSON, where the rkey has that size."""
+    return struct.Struct(f"<H{size}sI").pack
