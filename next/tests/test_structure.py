@@ -30,13 +30,13 @@ FLOOR = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 # What their documentation names. Anything else of another package may change without notice.
 DOCUMENTED = frozenset(
     "ada_url aio_pika aio_pika.exceptions aiohttp aiohttp.abc aiohttp.resolver aiohttp.web aiormq.exceptions"
-    " alembic alembic.command alembic.config alembic.op asyncpg asyncpg.exceptions backports backports.zstd brotli"
-    " cbrrr clickhouse_connect clickhouse_connect.driver.exceptions compression.zstd fastwarc.warc"
-    " html_to_markdown jmespath jmespath.exceptions jmespath.parser libipld lxml msgspec msgspec.json"
-    " msgspec.msgpack msgspec.structs msgspec.toml obstore obstore.exceptions obstore.store playwright.async_api"
-    " prometheus_client prometheus_client.core publicsuffixlist pyarrow resiliparse resiliparse.extract.html2text"
-    " resiliparse.parse resiliparse.parse.encoding resiliparse.parse.html resiliparse.parse.lang rich rich.console"
-    " rich.live rich.table rich.text scrapy selectolax.lexbor sqlalchemy sqlalchemy.ext.asyncio structlog"
+    " alembic alembic.config asyncpg asyncpg.exceptions backports backports.zstd brotli cbrrr clickhouse_connect"
+    " clickhouse_connect.driver.exceptions compression.zstd fastwarc.warc html_to_markdown jmespath"
+    " jmespath.exceptions jmespath.parser libipld lxml msgspec msgspec.json msgspec.msgpack msgspec.structs"
+    " msgspec.toml obstore obstore.exceptions obstore.store playwright.async_api prometheus_client"
+    " prometheus_client.core publicsuffixlist pyarrow resiliparse resiliparse.extract.html2text resiliparse.parse"
+    " resiliparse.parse.encoding resiliparse.parse.html resiliparse.parse.lang rich rich.console rich.live"
+    " rich.table rich.text scrapy selectolax.lexbor sqlalchemy sqlalchemy.exc sqlalchemy.ext.asyncio structlog"
     " structlog.stdlib trafilatura uvloop yarl".split()
 )
 # Documented in spite of their names.

@@ -16,14 +16,11 @@ from sanderling.events.objects import open_objects
 from sanderling.events.options import EventsOptions
 from sanderling.events.queues import (
     DEAD,
-    FILE,
     LEGACY_QUEUE,
     PARKED,
     BrokerQueue,
     FileQueue,
     MessageQueue,
-    open_queue_file,
-    put_into_file,
 )
 from sanderling.events.report import make_report
 from sanderling.events.store import EventStore, PostgresEvents, SqliteEvents
@@ -43,6 +40,7 @@ from sanderling.readers.reader import ReaderLimits
 from sanderling.records.answers import Shown, Task, Verified
 from sanderling.records.rows import RowReader, RowWriter
 from sanderling.stores import RowFile
+from sanderling.stores.queue_file import FILE, QueueFile
 from sanderling.systems import check_edition
 
 DATABASE = "events.db"
@@ -155,14 +153,13 @@ async def _open_queues(
     if options.broker is None:
         if options.results:
             raise OptionError("--results needs --broker")
-        file = await open_queue_file(options.out)
-        stack.push_async_callback(file.close)
+        file = await stack.enter_async_context(QueueFile(options.out))
         if options.files:
             for path in options.files:
                 if not path.is_file():
                     raise OptionError(f"FILE: {path} is no file")
-            await put_into_file(file, names[0], [(b"", str(path.absolute())) for path in options.files])
-        return [FileQueue(file, name, clock.sleep) for name in names], None
+            await file.put(names[0], files=options.files)
+        return [FileQueue(file, name, clock) for name in names], None
     from sanderling.stores.rabbitmq import OutgoingMessage, QueueConsumer, QueuePublisher  # noqa: PLC0415 - an extra
 
     if options.files:

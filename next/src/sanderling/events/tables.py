@@ -118,6 +118,11 @@ def create_indexes(table: str) -> list[str]:
             for name, columns in INDEXES.get(table, {}).items()]  # fmt: skip
 
 
+def drop_indexes(table: str) -> list[str]:
+    """The statements that take them away."""
+    return [f"DROP INDEX IF EXISTS {name}" for name in INDEXES.get(table, {})]
+
+
 def insert(table: str) -> str:
     """The beginning of a statement that inserts a row; $1 is the first value."""
     names = [each.name for each in TABLES[table]]
