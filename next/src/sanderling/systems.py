@@ -139,7 +139,7 @@ SYSTEMS: tuple[System, ...] = (
             ),
             Command(
                 "events replay",
-                "Put parked messages, or dead letters, back into their queue.",
+                "Put parked messages, or dead ones, back into their queue.",
                 "sanderling.events.options:ReplayOptions",
                 "Maintain",
                 "sanderling.events.commands:replay",

@@ -264,7 +264,6 @@ async def test_failures_that_are_retried_fail_again_by_their_own_fault(tmp_path:
         ({}, "URL is missing"),
         ({"urls": ("http://127.0.0.1:1/",), "only": ("blog",)}, "begins with a slash"),
         ({"urls": ("http://127.0.0.1:1/",), "allow": ("*",)}, r"allow: '\*' is not a host"),
-        ({"urls": ("http://127.0.0.1:1/",), "events_job": "job-1"}, "hand on to events yet"),
     ],
 )
 async def test_what_is_wrong_is_said_before_anything_is_requested(

@@ -43,6 +43,7 @@ from sanderling.options import OptionError
 from sanderling.outcome import Outcome
 from sanderling.readers.automatic import automatic_count
 from sanderling.readers.pool import ReaderError, Readers
+from sanderling.records.handover import open_handover
 from sanderling.records.rows import RowReader, RowWriter
 from sanderling.redact import Secret
 from sanderling.stores import Batch, FoundUrl, Ledger, open_ledger
@@ -109,8 +110,6 @@ def ledger_of(
 @asynccontextmanager
 async def open_run(options: CrawlOptions, clock: Clock, job: Job | None = None) -> AsyncIterator[CrawlRun]:
     """Open the crawl in the folder, or begin it. A `job` that is at hand is not read from its file."""
-    if options.events_job is not None:
-        raise OptionError("--events-job: a crawl cannot hand on to events yet; export its records, and leave it out")
     if isinstance(options, JobOptions):
         system, source = "jobs", read_small(options.file, 16 << 20)
         # In a thread of its own no event loop runs, so that what the file does is as in a reader.
@@ -306,7 +305,9 @@ async def _open(
         revisits=every is not None, old_rows=old_rows, session=session, more_hosts=state.hosts,
         renders=wanted.renders, renderer=renderer,
     )  # fmt: skip
-    sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper, every)
+    if (handover := open_handover(options, clock)) is not None:
+        await stack.enter_async_context(handover)
+    sink = CrawlSink(ledger, rows, handler, client, robots, repeats, progress, shares, clock, keeper, every, handover)
     source = CrawlSource(ledger, limiter, job, scope, leave_out, watchdog, repeats, shares, progress, clock)
     rules = EngineRules(blame=BlameRules(patience=options.patience))
     if options.policy == "aimd":

@@ -8,6 +8,7 @@ from sanderling.fetch.options import RequestOptions
 from sanderling.forms import Bytes, Form, HostPattern, Seconds, SecretOrText, Url
 from sanderling.observe.options import ObserveOptions
 from sanderling.options import REQUIRED, OptionError, option
+from sanderling.records.handover import HandoverOptions
 
 AUTO = -1
 
@@ -28,7 +29,7 @@ Pattern = Annotated[str, Form(_pattern, "a pattern of pages", "PATTERN")]
 ReaderCount = Annotated[int, Form(_count_of, "a whole number or auto", "N|auto", _shown)]
 
 
-class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is collected"):
+class CrawlOptions(RequestOptions, ObserveOptions, HandoverOptions, table="crawl", title="What is collected"):
     """What both kinds of crawl take."""
 
     out: Path = option(REQUIRED, "The folder for what is collected; a crawl that was stopped goes on there.")
@@ -52,7 +53,6 @@ class CrawlOptions(RequestOptions, ObserveOptions, table="crawl", title="What is
     max_disk: Bytes | None = option(
         None, "How large the folder may grow; then nothing is requested until there is room.", low=1 << 20
     )
-    events_job: str | None = option(None, "Hand what is found on to events, as results of this job; not yet.")
     screenshots: bool = option(default=False, help="Keep a picture of each page that a browser renders.")
     browser: Path | None = option(
         None, "The browser that renders; the first Chromium or Chrome on the PATH by default."

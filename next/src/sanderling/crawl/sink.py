@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from math import inf, isinf
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,9 @@ from sanderling.engine.blame import Verdict
 from sanderling.engine.ports import Done, Parked
 from sanderling.fetch.client import Client
 from sanderling.files import AppendFile, sync_folder
+from sanderling.formats.handed import failed_item, item_of
 from sanderling.outcome import Code, Outcome
+from sanderling.records.handover import EventHandover
 from sanderling.records.rows import RowWriter
 from sanderling.stores import (
     Batch,
@@ -61,8 +64,10 @@ class CrawlSink:
     def __init__(
         self, ledger: Ledger, rows: RowWriter, handler: CrawlHandler, client: Client, robots: RobotsRules | None,
         repeats: Repeats, progress: Progress, shares: HostShares, clock: Clock, keeper: Keeper,
-        every: float | None = None,
+        every: float | None = None, handover: EventHandover | None = None,
     ) -> None:  # fmt: skip
+        self.handover = handover
+        self._handed: list[dict[str, Any]] = []
         self._every = every
         self._keeper = keeper
         self._ledger = ledger
@@ -91,6 +96,8 @@ class CrawlSink:
         # If the store was away it comes again, and its rows are written already.
         if self._prepared is None or self._prepared[0] is not batch:
             self._prepared = batch, await self._prepare(batch, parked)
+        if self.handover is not None:
+            await self.handover.publish(self._handed)
         woken = await self._ledger.commit(self._prepared[1])
         self._prepared = None
         return woken
@@ -109,6 +116,7 @@ class CrawlSink:
 
     async def _prepare(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Batch:
         wall = self._clock.wall()
+        self._handed = []
         stored: list[StoredUrl] = []
         ended: list[EndedUrl] = []
         again: list[RetryUrl] = []
@@ -136,6 +144,9 @@ class CrawlSink:
                 again.append(RetryUrl(item, due, done.judgement.failures, outcome.code))
             elif is_kept:
                 number = self._rows.append(item.key, result.lines, self._ledger.run, same=result.same)
+                if self.handover is not None and not result.same and result.end not in ("moved", "unchanged"):
+                    lines = enumerate(result.lines)
+                    self._handed += [item_of(line, item.key, self._ledger.run, place) for place, line in lines]
                 found += self._in_order(item, result)
                 known = result.memory
                 if known is not None and not result.same:  # with the place of the row that holds until it changes
@@ -157,6 +168,8 @@ class CrawlSink:
                 detail = (result.detail or outcome.detail)[:2000]
                 ended.append(EndedUrl(item, end, outcome.code, outcome.status, detail, tries))
                 self.bad_starts += not item.depth
+                if self.handover is not None and end == "failed":
+                    self._handed.append(failed_item(item.url, item.key, self._ledger.run, outcome.code, detail))
             requests += result.requests
         for host in hosts:
             found += self._handler.sitemaps(host)

@@ -86,7 +86,7 @@ class ReplayOptions(Options, table="events", title="What comes again"):
     broker: Secret | None = option(None, "RabbitMQ (amqp://…) in place of a folder.")
     queue_name: str = option("analytics.data.collected", "The queue to which they go back.")
     parked: bool = option(default=False, help="Put back what was parked beside it, in its order.")
-    dead: bool = option(default=False, help="Put back the dead letters, after they were mended.")
+    dead: bool = option(default=False, help="Put back what could not be processed, after it was mended.")
 
     def __init__(self, **values: object) -> None:
         super().__init__(**values)

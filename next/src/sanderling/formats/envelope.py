@@ -13,7 +13,7 @@ with it; with a brand); `batch_index` is kept as it was sent.
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -170,9 +170,3 @@ def in_canary(event_id: str, share: float) -> bool:
     """Whether an event is among this share of all. Who is in 10 % is in 50 %, in every process."""
     digest = hashlib.blake2b(event_id.encode("utf-8", "surrogatepass"), digest_size=8, person=b"canary").digest()
     return int.from_bytes(digest) < int(share * 2**64)
-
-
-def encode_items(items: Sequence[Members], job_id: str, event_id: str) -> bytes:
-    """A message of ours that carries its items."""
-    message: dict[str, Any] = {"event_id": event_id, "event_type": KEY, "job_id": job_id, "payload": items}
-    return msgspec.json.encode(message)

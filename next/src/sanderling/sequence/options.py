@@ -8,12 +8,13 @@ from sanderling.forms import Durations
 from sanderling.limit import LimitOptions
 from sanderling.observe.alerts import AlertOptions
 from sanderling.observe.options import ObserveOptions
-from sanderling.options import REQUIRED, OptionError, Options, option
+from sanderling.options import REQUIRED, OptionError, option
+from sanderling.records.handover import HandoverOptions
 
 LARGEST_ID = 2**63 - 1
 
 
-class TargetOptions(Options, table="sequence", title="Where records go"):
+class TargetOptions(HandoverOptions, table="sequence", title="Where records go"):
     """Places for records besides the folder."""
 
     database: str = option(

@@ -28,7 +28,7 @@ def store_records(options: StoreOptions, context: HasPrint) -> Exit:
     """Write records to the places that are named. What is there already stays as it is."""
     if options.folder is None and not options.queue:
         raise OptionError("FOLDER is missing; expected the folder of a sequence, or --queue")
-    if not (options.database or options.raw or (options.folder and options.queue)):
+    if not (options.database or options.raw or options.events_job or (options.folder and options.queue)):
         raise OptionError("--database is missing; expected where the records go, by --database or --raw")
     configure(options.log, verbose=options.verbose)
     if options.folder is not None:

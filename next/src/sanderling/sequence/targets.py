@@ -11,11 +11,13 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.files import ServiceAway
+from sanderling.formats.handed import item_of
 from sanderling.observe.log import log
+from sanderling.records.handover import EventHandover, open_handover
 from sanderling.sequence.database import RecordsDatabase, open_database
 from sanderling.sequence.instances import read_report
 from sanderling.sequence.options import LARGEST_ID, TargetOptions
-from sanderling.sequence.store import KeptRecord, SequenceStore
+from sanderling.sequence.store import KeptRecord, SequenceStore, key_of
 
 if TYPE_CHECKING:
     from sanderling.stores.clickhouse import Clickhouse
@@ -57,6 +59,19 @@ class RawTarget:
             await self._clickhouse.execute(
                 "DELETE FROM raw_instance WHERE instance_id IN {gone:Array(Int64)}", gone=gone
             )
+
+
+class EventsTarget:
+    """Batches of `events`. What was deleted is no post."""
+
+    def __init__(self, handover: EventHandover) -> None:
+        self._handover = handover
+
+    async def write(self, records: Sequence[KeptRecord]) -> None:
+        """Hand records on, each known by its id and its visit. Raises ServiceAway."""
+        await self._handover.offer(
+            [item_of(each.line, key_of(each.number), each.visit, 0, "api") for each in records if each.line]
+        )
 
 
 _NOTHING = msgspec.Raw()
@@ -163,4 +178,6 @@ async def open_targets(
         clickhouse = await stack.enter_async_context(Clickhouse(options.raw))
         await clickhouse.execute(RAW_TABLE)
         targets.append(RawTarget(clickhouse, clock))
+    if (handover := open_handover(options, clock)) is not None:
+        targets.append(EventsTarget(await stack.enter_async_context(handover)))
     return targets, database

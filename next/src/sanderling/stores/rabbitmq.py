@@ -199,6 +199,11 @@ class QueuePublisher(_Link):
             if queue:
                 await (await channel.get_queue(queue, ensure=False)).bind(source, key)
 
+    async def make(self, queue: str, exchange: str, key: str) -> None:
+        """Make a queue that does not exist, bound to a topic exchange."""
+        async with self._use():
+            await self._declare(queue, exchange, key)
+
     async def count(self, queue: str) -> int | None:
         """Messages that wait in a queue; None if there is no such queue."""
         async with self._use():
