@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from sanderling.clock import Clock
+from sanderling.events.api import PostsApi
 from sanderling.events.consume import Consumer, Modes
 from sanderling.events.objects import open_objects
 from sanderling.events.options import EventsOptions
@@ -39,6 +40,8 @@ from sanderling.readers.pool import Readers
 from sanderling.readers.reader import ReaderLimits
 from sanderling.records.answers import Shown, Task, Verified
 from sanderling.records.rows import RowReader, RowWriter
+from sanderling.serving import Access, Streams, own_token, serve
+from sanderling.serving.access import is_loopback
 from sanderling.stores import RowFile
 from sanderling.stores.queue_file import FILE, QueueFile
 from sanderling.systems import check_edition
@@ -143,7 +146,37 @@ async def open_run(options: EventsOptions, clock: Clock) -> AsyncIterator[Events
         if options.metrics_port:
             say = f"Metrics are at http://{options.metrics_bind}:{options.metrics_port}/metrics."
             log.info("metrics", say=f"{say} For other machines add: --metrics-bind 0.0.0.0")
-        yield EventsRun(options, consumer, readers, Watch(consumer, alerts, clock), clock)
+        run = EventsRun(options, consumer, readers, Watch(consumer, alerts, clock), clock)
+        if options.port is not None:
+            run.api = await _serve(options, consumer, store, clock, stack)
+        yield run
+
+
+async def _serve(
+    options: EventsOptions, consumer: Consumer, store: EventStore, clock: Clock, stack: AsyncExitStack
+) -> str:
+    """Serve the API; its address."""
+    token = options.token.reveal() if options.token else ""
+    public = not is_loopback(options.api_bind)
+    if public and not token:
+        raise FolderError(
+            f"others can reach {options.api_bind}, and there is no token",
+            "set --token env:NAME, or serve at 127.0.0.1",
+        )
+    if not token:
+        token = own_token(options.out)
+    reads = store
+    if options.database is not None:
+        reads = PostgresEvents(options.database.reveal(), clock, options.async_database_pool_size, 0)
+        await reads.open()
+        stack.push_async_callback(reads.close)
+    api = PostsApi(reads, clock, consumer.troubles, postgres=options.database is not None)
+    follower = options.follower_token.reveal() if options.follower_token else ""
+    assert options.port is not None  # noqa: S101 - it is asked for
+    return await stack.enter_async_context(
+        serve("Sanderling events", api.routes(), Access(clock, token, follower, public=public), Streams(),
+              bind=options.api_bind, port=options.port, troubles=lambda: list(consumer.troubles.values()))
+    )  # fmt: skip
 
 
 async def _open_queues(
