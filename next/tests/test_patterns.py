@@ -84,7 +84,6 @@ SLOW: dict[str, list[Attack]] = {
     "extract.markdown._BACKTICKS": [("", "`", "")],
     "crawl.pages._TARGETS": [("", "](", ""), ("](", "a", "")],
     "crawl.pages._BINARY": [("", "a", "")],
-    "crawl.pages._WORDS": [("", "a", " ")],
     "crawl.render._SCRIPT": [("", "<script", "x")],
     "crawl.render._ROOT": [("", "id ", ""), ("id", " ", "x"), ("", "id=", "x"), ("", "<noscript", "x")],
     "crawl.forget._BODY": [("", "bodies/", ""), ("bodies/aa/", "a", "")],

@@ -167,7 +167,7 @@ def _flatten(body: LexborNode) -> tuple[list[Event], list[PageElement]]:
             events.append(text)
             if not text.isspace():
                 inside.own += len(text)
-                inside.own_commas += len(_COMMA.findall(text))
+                inside.own_commas += text.count(",") if text.isascii() else len(_COMMA.findall(text))
         elif tag not in _NEVER:
             inside = PageElement(tag, node.attributes, inside, len(events))
             events.append(inside)
