@@ -109,6 +109,7 @@ class CrawlHandler:
         self._has_logins = any(each.login for each in client.options.hosts.values())
         self._logins: dict[str, JobSession | None] = {}
         self._no_walls: set[str] = set()  # pages that did not lead back
+        self._answered: set[str] = set()  # hosts
         self.deep = 0  # links that lead deeper than allowed
         self.rendered = 0  # pages, by a browser
         self.more_hosts = more_hosts  # to which first addresses redirect
@@ -130,6 +131,11 @@ class CrawlHandler:
             return Handled(Outcome(Code.PARSE_ERROR, detail=said, sent=False), Result(detail=said))
         cookie = self._client.cookies.header(item.url, self._clock.wall())
         response = await self._send(item, request, permit)
+        if response.status:
+            self._answered.add(item.host)
+        elif response.outcome.code is Code.REFUSED and item.host in self._answered:
+            # Its name has begun to lead inside: that is the host's trouble, and none of its pages'.
+            response = replace(response, outcome=replace(response.outcome, code=Code.DNS_ERROR))
         result = Result(requests=response.requests, detail=response.outcome.detail)
         plain = (stored.method, stored.body) == ("GET", None)
         if response.location is not None and response.outcome.ok:
