@@ -119,27 +119,29 @@ class Engine:
 
         What the source or the sink raise ends it. Nothing is lost then: what is not written waits on disk.
         """
-        async with asyncio.TaskGroup() as writing:
-            writing.create_task(self._guard(self._write()))
-            async with asyncio.TaskGroup() as self._group:
-                tasks = [self._group.create_task(self._guard(self._discover()))]
-                tasks += [self._group.create_task(self._guard(self._load())) for _ in range(LOADERS)]
-                self._running = True
-                try:
-                    self._pump()
-                    await self._over.wait()
-                finally:
-                    self._running = False
-                    self._pump_alarm.cancel()
-                    self._write_alarm.cancel()
-                    self._slots.cut()  # probes of parked hosts
-                    for task in tasks:
-                        task.cancel()
-            self._closing = True
-            self._write_event.set()
-        if self._locks is not None:
-            for name in self._hosts:
-                self._locks.release(name)
+        try:
+            async with asyncio.TaskGroup() as writing:
+                writing.create_task(self._guard(self._write()))
+                async with asyncio.TaskGroup() as self._group:
+                    tasks = [self._group.create_task(self._guard(self._discover()))]
+                    tasks += [self._group.create_task(self._guard(self._load())) for _ in range(LOADERS)]
+                    self._running = True
+                    try:
+                        self._pump()
+                        await self._over.wait()
+                    finally:
+                        self._running = False
+                        self._pump_alarm.cancel()
+                        self._write_alarm.cancel()
+                        self._slots.cut()  # probes of parked hosts
+                        for task in tasks:
+                            task.cancel()
+                self._closing = True
+                self._write_event.set()
+        finally:  # also after an error: this process may crawl again
+            if self._locks is not None:
+                for name in self._hosts:
+                    self._locks.release(name)
 
     def stop(self) -> None:
         """Send nothing more. What is in flight has a few seconds to end; the rest waits for the next run."""
