@@ -72,6 +72,49 @@ async def test_a_session_is_begun_and_renewed_and_no_other_host_sees_it(
     assert refused.group_contains(FolderError, match="it was not accepted")
 
 
+class Tokens(Members):
+    """The same by tokens: each is good for three pages."""
+
+    def login(self, request: web.Request) -> Answer:
+        if self.fields[-1] != "grant_type=client_credentials&client_secret=marked":
+            return 401, {"Content-Type": "application/json"}, '{"error": "invalid_client"}'
+        name = f"token-{len(self.fields)}"
+        self.sessions[name] = 3
+        return 200, {"Content-Type": "application/json"}, f'{{"access_token": "{name}", "expires_in": 3600}}'
+
+    def member(self, request: web.Request) -> Answer:
+        name = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not self.sessions.get(name):
+            return 401, HTML, "who are you?"
+        self.sessions[name] -= 1
+        number = int(request.path[1:])
+        return 200, HTML, page(f"Page {number}", links=[f"/{number + 1}"] if number < 6 else [])
+
+
+@pytest.mark.real
+async def test_tokens_of_an_endpoint_are_renewed_and_no_other_host_sees_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMBERS_PASS", "marked")
+    site, other = Tokens(), Site({"*": page("Other")})
+    fill = {"grant_type": "client_credentials", "client_secret": "env:MEMBERS_PASS"}
+    async with served(site, other):
+        login = LoginOptions(url=f"{site.base}/login", fill=fill, token="body.access_token")
+        urls = (site.base + "/0", other.base + "/")
+        await crawl(pages_options(tmp_path / "a", *urls, hosts=with_login(site, login=login), keep="warc"))
+        titles = {row["title"] for row in rows(tmp_path / "a").values()}
+        await crawl(pages_options(tmp_path / "b", urls[0], hosts=with_login(site, login=login, plain_http=None)))
+        wrong = LoginOptions(url=f"{site.base}/login", fill=fill, token="body.[")
+        with pytest.raises(OptionError, match="login: token"):
+            await crawl(pages_options(tmp_path / "c", site.base + "/0", hosts=with_login(site, login=wrong)))
+
+    assert titles == {"Other", *(f"Page {n}" for n in range(7))}
+    assert "plain-http = true" in (tmp_path / "b" / "failed.jsonl").read_text()
+    assert len(site.fields) == 3
+    assert not any("Authorization" in head for head in other.heads)
+    assert not any(b"marked" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
 def test_what_cannot_be_logged_in_with_is_said_before() -> None:
     login = LoginOptions(url="https://login.example/", fill={"user": "ann"})
     with pytest.raises(OptionError, match="another host"):

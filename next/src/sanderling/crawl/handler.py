@@ -20,7 +20,7 @@ from sanderling.crawl.repeats import mark_of
 from sanderling.crawl.request import MOST_PRIORITY, Stored, request_key
 from sanderling.crawl.robots import RobotsRules
 from sanderling.crawl.scope import CrawlScope, UrlPattern
-from sanderling.crawl.session import JobSession, login_session
+from sanderling.crawl.session import JobSession, host_auth, login_session
 from sanderling.crawl.urls import absolute
 from sanderling.crawl.warc import Capture
 from sanderling.crawl.work import LARGEST_MEANING, SITEMAP, FoundRequest, Head, PageRules, ReadAnswer
@@ -106,7 +106,9 @@ class CrawlHandler:
         self._renders = renders or RenderRules()
         self._renderer = renderer
         self._met: dict[str, asyncio.Task[None]] = {}
-        self._has_logins = any(each.login for each in client.options.hosts.values())
+        # What is wrong with one of them is said before anything is requested.
+        logins = [host_auth(each.login) for each in client.options.hosts.values() if each.login]
+        self._has_logins = bool(logins)
         self._logins: dict[str, JobSession | None] = {}
         self._no_walls: set[str] = set()  # pages that did not lead back
         self._answered: set[str] = set()  # hosts

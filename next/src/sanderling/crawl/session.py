@@ -15,14 +15,16 @@ from urllib.parse import urlencode, urljoin
 import msgspec
 
 from sanderling.clock import Clock
-from sanderling.crawl.auth import LONGEST_LIFE, ApiKey, Auth, FormLogin, encode_pair, revealed
+from sanderling.crawl.auth import LONGEST_LIFE, ApiKey, Auth, FormLogin, Login, encode_pair, revealed
 from sanderling.crawl.meaning import Seen
 from sanderling.crawl.request import FORM
 from sanderling.crawl.urls import absolute, put_param
 from sanderling.fetch.client import Client
 from sanderling.fetch.messages import HttpRequest, HttpResponse
+from sanderling.fetch.options import LoginOptions
 from sanderling.files import Exit, FolderError
 from sanderling.ids import UrlError, origin_of
+from sanderling.options import OptionError
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import Secret
 
@@ -212,10 +214,18 @@ class JobSession:
 def login_session(client: Client, host: str, clock: Clock) -> JobSession | None:
     """The session of a host whose table in the configuration has a log-in."""
     login = client.options.of_host(host).login
-    if login is None:
-        return None
+    return None if login is None else JobSession(host_auth(login), lambda name: name == host, client, clock)
+
+
+def host_auth(login: LoginOptions) -> Auth:
+    """The log-in of a table in the configuration. Raises OptionError."""
     fields = {name: str(value) for name, value in login.fill.items()}  # a secret as where it is
-    return JobSession(FormLogin(login.url, fields), lambda name: name == host, client, clock)
+    if not login.token:
+        return FormLogin(login.url, fields)
+    try:
+        return Login(login.url, login.token, form=fields, prefix="Bearer ", lifetime="body.expires_in")
+    except ValueError as error:
+        raise OptionError(f"login: {error}") from None
 
 
 class FormError(ValueError):

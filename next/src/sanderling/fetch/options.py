@@ -23,15 +23,18 @@ _CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")
 
 
 class LoginOptions(Options):
-    """How to log in at a host by a form."""
+    """How to log in at a host by a form, or at an endpoint for tokens."""
 
-    url: Url = option("", "The page with the form.")
-    fill: dict[str, SecretOrText] = option({}, "What to fill in, by the names of the fields.")
+    url: Url = option("", "The page with the form, or the endpoint that gives tokens.")
+    fill: dict[str, SecretOrText] = option({}, "What to fill in, or to send for a token, by the names of the fields.")
+    token: str = option("", "Where the endpoint's response has the token: body.access_token. Without it, a form.")
 
     def __init__(self, **values: object) -> None:
         super().__init__(**values)
         if not self.url or not self.fill:
-            raise OptionError("login: url and fill go together; name the page of the form, and what goes into it")
+            raise OptionError(
+                "login: url and fill go together; name the page of the form or the endpoint, and what it is sent"
+            )
 
 
 class HostOptions(LimitOptions):
@@ -42,7 +45,7 @@ class HostOptions(LimitOptions):
     bearer: Secret | None = option(None, "A token for the header Authorization.")
     user: str | None = option(None, "The user of a log-in by HTTP (Basic).")
     password: Secret | None = option(None, "The password of that user.")
-    login: LoginOptions | None = option(None, "A log-in by a form.")
+    login: LoginOptions | None = option(None, "A log-in by a form, or by tokens.")
     proxy: SecretOrText | None = option(None, "The proxy to request it through, as in http://proxy.example:3128.")
     cookies: bool | None = option(None, "Whether cookies are kept and sent; they are by default.")
     cookie_file: Path | None = option(None, "Cookies to begin with, in a file that a browser wrote (cookies.txt).")
@@ -61,8 +64,11 @@ class HostOptions(LimitOptions):
             raise OptionError("bearer and user both set the header Authorization; give one of them")
         if isinstance(self.proxy, str):
             proxy_parts(self.proxy, "proxy")
-        if (self.login or self.cookie_file) and self.cookies is False:
+        by_cookies = self.cookie_file or (self.login and not self.login.token)
+        if by_cookies and self.cookies is False:
             raise OptionError("cookies is false, and a log-in is kept by them; leave it out")
+        if self.login and self.login.token and (self.bearer or self.user):
+            raise OptionError("login gets tokens for the header Authorization, which bearer or user sets; give one")
 
     @property
     def has_secrets(self) -> bool:
