@@ -81,6 +81,7 @@ class ToyRun:
                 gauge("waiting", waiting, "Items that wait."),
                 count("failed", {"TIMEOUT": 2, "DNS_ERROR": 1}, "Items given up.", by="code"),
                 seconds("oldest", 75.0, "Age of the oldest item."),
+                text("event", "of a name that the log has too", "What it counts."),
                 text("last", "https://me:hush@example.org/\x1b[2J", "The last item."),
                 count("forgotten", len(self.forgotten), "Items forgotten.", metric="toy_forgotten", more=True),
             ),

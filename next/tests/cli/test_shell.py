@@ -66,6 +66,17 @@ def test_a_run_reports_each_second_and_at_the_end(tmp_path: Path) -> None:
     assert "sanderling export" in play.out.getvalue()
 
 
+def test_without_a_terminal_a_line_tells_of_progress_every_half_minute(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "sanderling")
+
+    Play(tmp_path, items=100, pause=1.0).run()
+
+    told = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
+    assert [each["stored"] for each in told if each["event"] == "progress"] == [30, 60, 90]
+
+
 def test_the_report_is_one_line_of_json_and_has_no_secret(tmp_path: Path) -> None:
     play = Play(tmp_path, json=True)
 

@@ -172,8 +172,8 @@ class _Shell:
             self._draw(render(self._last, self._context.width))
         elif not self._options.quiet and code is None and self._clock.now() >= self._line_at:
             self._line_at = self._clock.now() + LINE_SECONDS
-            shown = {each.name: each.value for each in self._last.facts if not each.more and each.value}
-            log.info("progress", doing=self._last.doing, **shown)
+            facts = [each for each in self._last.facts if each.value and not each.more and each.kind is not Kind.TEXT]
+            log.info("progress", doing=self._last.doing, **{each.name: each.value for each in facts})
 
     def _state_with(self, code: Exit | None) -> RunState:
         if code is not None:
