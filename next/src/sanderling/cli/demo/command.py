@@ -83,6 +83,8 @@ async def _serve(options: DemoOptions, context: Context) -> Exit:
     async with _serving(upstream, options.port) as url:
         context.print(f"Serving {upstream.shows}, at {url} until you press Ctrl-C. Try, in another terminal:")
         context.print(f"  {context.command_line(upstream.words(url, options.out))}")
+        if upstream.watch is not None:
+            context.print(f"Then see it in the browser: {upstream.watch(url)}")
         await asyncio.Event().wait()
     return Exit.DONE
 
@@ -107,6 +109,9 @@ class _Demo:
             )
             context.warn(f"In the browser: {url}/")
             urls = [await stack.enter_async_context(_serving(upstream, 0)) for _, upstream in self._shown]
+            for (_, upstream), each in zip(self._shown, urls, strict=True):
+                if upstream.watch is not None:
+                    context.warn(f"{upstream.system}, live: {upstream.watch(each)}")
             async with asyncio.TaskGroup() as group:
                 drawing = group.create_task(self._draw())
                 works = [

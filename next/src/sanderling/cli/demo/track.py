@@ -1,6 +1,7 @@
 """A race day with three races of four seconds, for `polling`, on a server that answers one by one."""
 
 import asyncio
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -80,16 +81,26 @@ class RaceDay:
 
 def track(clock: Clock) -> Upstream:
     """The upstream."""
+    with socket.socket() as free:  # the page has to know where the API will be
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    async def watched(_request: web.Request) -> web.FileResponse:
+        return web.FileResponse(Path(__file__).with_name("race.html"))
+
+    def words(url: str, folder: Path) -> tuple[str, ...]:
+        seconds = BEFORE + RACES * EVERY + 3
+        return ("polling", "run", url, "--out", str(folder), "--port", str(port), "--origin", url.rstrip("/"),
+                "--duration", f"{seconds:g}s", "-ingest-full-interval=3s", "-ingest-race-idle=2s")  # fmt: skip
+
     app = web.Application()
+    app.router.add_get("/live", watched)
     app.router.add_get("/{path:.*}", RaceDay(clock).answer)
     shows = "a race day whose races last four seconds, on a server that answers one request at a time"
-    return Upstream("polling", shows, app, _words, _truth, key="sourceId")
-
-
-def _words(url: str, folder: Path) -> tuple[str, ...]:
-    seconds = BEFORE + RACES * EVERY + 3
-    return ("polling", "run", url, "--out", str(folder), "--port", "0", "--duration", f"{seconds:g}s",
-            "-ingest-full-interval=3s", "-ingest-race-idle=2s")  # fmt: skip
+    return Upstream(
+        "polling", shows, app, words, _truth, key="sourceId",
+        watch=lambda url: f"{url}live?api=http://127.0.0.1:{port}",
+    )  # fmt: skip
 
 
 def _truth(_url: str) -> set[str]:

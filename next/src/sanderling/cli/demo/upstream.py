@@ -23,6 +23,7 @@ class Upstream:
     truth: Callable[[str], set[str]]  # the keys of all records there must be, for a URL
     key: str = "url"  # the field of a record that is its key
     limit: "HiddenLimit | None" = None
+    watch: Callable[[str], str] | None = None  # where a browser sees it, for a URL
 
 
 @dataclass
