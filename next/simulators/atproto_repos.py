@@ -114,13 +114,13 @@ def build_tree(keys: Iterable[Key]) -> tuple[Link, Blocks]:
     return root, nodes
 
 
-def make_commit(rng: Random, did: str, tree: bytes, **fields: Value) -> bytes:
+def make_commit(rng: Random, did: str, tree: bytes, /, **fields: Value) -> bytes:
     """The block of a commit, signed with noise."""
     commit = {"did": did, "data": Link(tree), "prev": None, "version": 3, "rev": tid(rng), "sig": rng.randbytes(64)}
     return encode({key: value for key, value in (commit | fields).items() if value != "left out"})
 
 
-def make_car(rng: Random, did: str, records: Mapping[str, bytes], **fields: Value) -> bytes:
+def make_car(rng: Random, did: str, records: Mapping[str, bytes], /, **fields: Value) -> bytes:
     """The CAR of a repo with these blocks as its records. `fields` of the commit may be others; "left out" is one."""
     cids = {key.encode(): cid_of(block) for key, block in records.items()}
     tree, nodes = build_tree(cids.items())
@@ -130,8 +130,8 @@ def make_car(rng: Random, did: str, records: Mapping[str, bytes], **fields: Valu
     return write_car([cid_of(commit)], sorted(blocks.items()))
 
 
-def tid(rng: Random) -> str:
-    number = 1_700_000_000_000_000 << 10 | rng.randrange(1 << 50)
+def tid(rng: Random, place: int = 0) -> str:
+    number = (1_700_000_000_000_000 << 10) + (place << 40) + rng.randrange(1 << 40)
     return "".join(_TID[number >> shift & 31] for shift in range(60, -1, -5))
 
 
@@ -206,10 +206,10 @@ def make_records(rng: Random, count: int) -> dict[str, bytes]:
             if chance < 0:
                 name = each
                 break
-        records[f"{name}/{'self' if name == PROFILE else tid(rng)}"] = encode(MAKERS[name](rng))
+        records[f"{name}/{'self' if name == PROFILE else tid(rng, place)}"] = encode(MAKERS[name](rng))
     return records
 
 
-def make_repo(rng: Random, did: str, count: int, **fields: Value) -> bytes:
+def make_repo(rng: Random, did: str, count: int, /, **fields: Value) -> bytes:
     """The CAR of a usual repo with that many records."""
     return make_car(rng, did, make_records(rng, count), **fields)

@@ -1,5 +1,6 @@
 import json
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,6 +104,22 @@ def test_what_breaks_a_rule_is_refused_wherever_it_stands(rule: str) -> None:
             if form or not around:
                 assert same(bytes.fromhex(around + form)) is None, (rule, around + form)
     assert same(encode({"a": ["x" * 56 + "\n", "8\n", 24, {"x": 5}]}))  # what looks as if it broke one
+
+
+def test_the_public_vectors() -> None:
+    """All 83 but six: a link may be any CIDv1, since records may link to anything; and -0.0 is a finite float."""
+    rows = (Path(__file__).parent / "dasl_vectors.txt").read_text().splitlines()[1:]
+    wrong = [row.split(" ", 2)[2] for row in rows if bool(same(bytes.fromhex(row.split()[1]))) == row.startswith("bad")]
+
+    assert len(rows) == 83
+    assert sorted(wrong) == [
+        "CIDv1 that isn't raw or cbor",
+        "disallowed hash type (SHA-1)",
+        "empty CID",
+        "long hash digest",
+        "negative zero float64",
+        "short hash digest",
+    ]
 
 
 @given(values, st.booleans())
