@@ -130,6 +130,7 @@ BROKEN: dict[RepoFault, dict[str, bytes]] = {
     RepoFault.TOO_LARGE: {"a block": with_frame(cid_of(bytes((2 << 20) + 1)), bytes((2 << 20) + 1))},
     RepoFault.COMMIT_MISSING: {
         "no block": root_car(b"\xa0", GONE),
+        "a header and no more": write_car([GONE], []),
         "a root that cannot be there": root_car(b"\xa0", Link(b"\x01\x70\x12\x20" + bytes(32))),
     },
     RepoFault.COMMIT_BAD: {

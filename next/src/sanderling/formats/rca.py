@@ -249,10 +249,11 @@ class RcaReader:
 
     def places(self) -> Iterator[tuple[str, int, int]]:
         """DID, offset and size of each block, in the order of the file; of a finished file, by its index alone."""
-        if self.finished:
-            yield from (self._entry(place)[:3] for place in self._places.values())
-        else:
+        if not self.finished:
             yield from ((block.did, block.offset, len(block.data)) for block in self)
+        for place in self._places.values() if self.finished else ():
+            did, offset, size, _ = self._entry(place)
+            yield did.decode(errors="replace"), offset, size
 
     def find(self, did: str) -> Block | None:
         """The block of `did`, the last if there are several; None if there is none."""
@@ -287,40 +288,44 @@ class RcaReader:
     @cached_property
     def _places(self) -> dict[int, int]:
         """For the offset of each block, in the order of the file, where its entry is in the index."""
-        at, last, places = _U32.size, (b"", 0), []
+        at, last_did, last_offset = _U32.size, b"", 0
+        packed = []  # offset, size and place in one number: a million tuples cost three times as much
         while at < len(self._index):
             did, offset, size, _ = self._entry(at)
-            if (did.encode(), offset) <= last:
-                raise self._error(self.header.index_offset + at, f"an index entry of {did:.80} out of order")
-            last = did.encode(), offset
-            places.append((offset, at, size))
-            at += _U16.size + len(last[0]) + ENTRY.size
-        if _U32.unpack_from(self._index) != (len(places),) or len(places) != self.header.repos:
-            raise self._error(20, f"{self.header.repos} repos, and an index of {len(places)}")
-        places.sort()
-        ends = [HEADER.size, *(offset + size for offset, _, size in places)]
-        starts = [*(offset for offset, _, _ in places), self.header.index_offset]
-        for end, start in zip(ends, starts, strict=True):
-            if end != start:
-                raise self._error(end, f"a block that is not in the index, which has the next one at {start}")
-        return {offset: place for offset, place, _ in places}
+            if did < last_did or (did == last_did and offset <= last_offset):
+                raise self._error(self.header.index_offset + at, f"an index entry of {did!r:.80} out of order")
+            last_did, last_offset = did, offset
+            packed.append(offset << 64 | size << 32 | at)
+            at += _U16.size + len(did) + ENTRY.size
+        if _U32.unpack_from(self._index) != (len(packed),) or len(packed) != self.header.repos:
+            raise self._error(20, f"{self.header.repos} repos, and an index of {len(packed)}")
+        end, places = HEADER.size, {}
+        for number in sorted(packed):
+            if number >> 64 != end:
+                break
+            places[end] = number & _MOST_U32
+            end += number >> 32 & _MOST_U32
+        if len(places) < len(packed) or end != self.header.index_offset:
+            raise self._error(end, "a block that is not in the index, or is there twice")
+        return places
 
-    def _entry(self, place: int) -> tuple[str, int, int, int]:
+    def _entry(self, place: int) -> tuple[bytes, int, int, int]:
         """DID, offset, size and CRC of the entry at `place` in the index."""
         try:
-            did, at = _read_text(self._index, place)
-            return (did, *ENTRY.unpack_from(self._index, at))
-        except (struct.error, UnicodeDecodeError):
+            start = place + _U16.size
+            end = start + _U16.unpack_from(self._index, place)[0]
+            return (self._index[start:end], *ENTRY.unpack_from(self._index, end))
+        except struct.error:
             raise self._error(self.header.index_offset + place, "an index entry that goes beyond the index") from None
 
-    def _read_block(self, did: str, offset: int, size: int, crc: int) -> Block:
+    def _read_block(self, did: bytes, offset: int, size: int, crc: int) -> Block:
         """The block of an entry."""
-        data = self._read(offset, size)
+        data, name = self._read(offset, size), did.decode(errors="replace")
         if (found := zlib.crc32(data)) != crc:
-            raise self._error(offset, f"the block of {did:.80} has CRC {found:08x}, expected {crc:08x}")
+            raise self._error(offset, f"the block of {name:.80} has CRC {found:08x}, expected {crc:08x}")
         block = decode_block(data, self.path, offset)
-        if block.did != did:
-            raise self._error(offset, f"a block of {block.did:.80}, expected {did:.80}")
+        if block.did != name:
+            raise self._error(offset, f"a block of {block.did:.80}, expected {name:.80}")
         return block
 
     def _read_header(self) -> RcaHeader:
