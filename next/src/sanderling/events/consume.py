@@ -386,6 +386,7 @@ class Consumer:
             tries = await self._patiently("database", lambda: self._store.begin(message, self._clock.wall()))
             if tries > MOST_TRIES:
                 await self._bury(feeding, delivery, f"{why}, {MOST_TRIES} times")
+                await self._patiently("database", lambda: self._store.end(message))  # it may be mended and come back
                 return
             async with self._gate.enter(alone=tries > 1):
                 try:
@@ -404,13 +405,15 @@ class Consumer:
                     if delivery.envelope is not None:
                         await self._tell(delivery.envelope.identity)
                     self.figures.known += 1
+                    await self._patiently("database", lambda: self._store.end(message))
                     await feeding.queue.done(delivery)
                 elif rows.early and delivery.missing + 1 < self._missing_tries:
-                    await self._store.give_back(message)
+                    await self._patiently("database", lambda: self._store.give_back(message))
                     delivery.missing += 1
                     feeding.later.append((self._clock.now() + 2 ** (delivery.missing - 1), delivery))
                     await self._make_room(feeding)
                 elif rows.refused:
+                    await self._patiently("database", lambda: self._store.end(message))
                     await self._bury(feeding, delivery, rows.refused)
                 else:
                     await self._keep(feeding, delivery, message, rows, began)

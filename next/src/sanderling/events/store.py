@@ -37,6 +37,7 @@ Values = Sequence[Any]
 _APPLICATION = 0x45766E74
 _BEGIN = """INSERT INTO event_attempts (message, tries, since) VALUES ($1, 1, $2)
     ON CONFLICT (message) DO UPDATE SET tries = event_attempts.tries + 1 RETURNING tries"""
+_END = "DELETE FROM event_attempts WHERE message = $1"
 
 
 class StoreAway(Exception):  # noqa: N818 - it says what happened
@@ -58,6 +59,9 @@ class EventStore(Protocol):
 
     async def give_back(self, message: str) -> None:
         """It was not finished, and not by its fault. Raises StoreAway."""
+
+    async def end(self, message: str) -> None:
+        """It needs no more tries. Raises StoreAway."""
 
     async def known(self, identity: str) -> bool:
         """Whether the rows of that batch are stored. Raises StoreAway."""
@@ -139,6 +143,10 @@ class SqliteEvents:
         sql = "UPDATE event_attempts SET tries = tries - 1 WHERE message = ?1"
         await self._call(lambda: self._file.db.execute(sql, (message,)))
 
+    async def end(self, message: str) -> None:
+        """It needs no more tries."""
+        await self._call(lambda: self._file.db.execute(_numbered(_END), (message,)))
+
     async def known(self, identity: str) -> bool:
         """Whether the rows of that batch are stored."""
         return bool(await self.read("SELECT 1 FROM processed_events WHERE identity = $1", identity))
@@ -153,7 +161,7 @@ class SqliteEvents:
                     db.executemany(self._upsert, rows.posts)
                     db.executemany(_numbered(UPSERT_COMMENT), rows.comments)
                     db.executemany(_numbered(INSERT_ERROR), rows.errors)
-                db.execute("DELETE FROM event_attempts WHERE message = ?1", (message,))
+                db.execute(_numbered(_END), (message,))
             return bool(new)
 
         return await self._call(work)
@@ -189,7 +197,8 @@ class PostgresEvents:
         except ImportError:
             raise FolderError("PostgreSQL needs asyncpg", 'pip install "sanderling[postgres]"') from None
         self._away = (OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError,
-                      asyncpg.OperatorInterventionError, asyncpg.InsufficientResourcesError)  # fmt: skip
+                      asyncpg.OperatorInterventionError, asyncpg.InsufficientResourcesError,
+                      asyncpg.InternalClientError)  # fmt: skip # the last: what came makes no sense after a cut
         self._again = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
         self._refused = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
         self._error = asyncpg.PostgresError
@@ -199,8 +208,12 @@ class PostgresEvents:
                 self._url, min_size=1, max_size=self._size, timeout=10, command_timeout=60,
                 server_settings={"application_name": "sanderling events", "timezone": "UTC"},
             )  # fmt: skip
-            async with self._pool.acquire() as db:
-                await self._check(db, place)
+            try:
+                async with self._pool.acquire() as db:
+                    await self._check(db, place)
+            except BaseException:
+                await self.close()
+                raise
         except (*self._away, asyncpg.PostgresError, ValueError) as error:
             said = f"{place} cannot be used: {type(error).__name__}: {error}"
             raise FolderError(said, "check that it runs, and what --database names", Exit.LATER) from None
@@ -254,6 +267,10 @@ class PostgresEvents:
         sql = "UPDATE event_attempts SET tries = tries - 1 WHERE message = $1"
         await self._call(lambda db: db.execute(sql, message))
 
+    async def end(self, message: str) -> None:
+        """It needs no more tries."""
+        await self._call(lambda db: db.execute(_END, message))
+
     async def known(self, identity: str) -> bool:
         """Whether the rows of that batch are stored."""
         return bool(await self.read("SELECT 1 FROM processed_events WHERE identity = $1", identity))
@@ -286,7 +303,7 @@ class PostgresEvents:
                     await db.executemany(UPSERT_COMMENT, _timed("post_comments", comments))
                 if errors:
                     await db.executemany(INSERT_ERROR, _timed("crawl_errors", errors))
-            await db.execute("DELETE FROM event_attempts WHERE message = $1", message)
+            await db.execute(_END, message)
         return bool(new.endswith(" 1"))
 
     async def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
