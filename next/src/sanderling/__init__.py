@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sanderling.crawl.library import crawl_pages, run_job
     from sanderling.crawl.page import Page, Reply
     from sanderling.crawl.request import Request
+    from sanderling.events.items import read_batch
     from sanderling.formats.rca import RcaReader
     from sanderling.formats.repo import parse_repo
     from sanderling.limit import CircuitOpen, Limiter, LimitOptions, ThreadLimiter
@@ -29,6 +30,7 @@ _WHERE = {
     "following": "sanderling.sequence.following",
     "open": "sanderling.records.collection",
     "parse_repo": "sanderling.formats.repo",
+    "read_batch": "sanderling.events.items",
     "run_job": "sanderling.crawl.library",
 }
 
@@ -46,6 +48,7 @@ __all__ = [
     "following",
     "open",
     "parse_repo",
+    "read_batch",
     "run_job",
 ]
 

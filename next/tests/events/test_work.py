@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from backports import zstd
 
+from sanderling import read_batch
 from sanderling.events import batches
 from sanderling.events.batches import MOST_COMMENTS, BatchError, items_of, unpack
 from sanderling.events.items import classify
@@ -344,3 +345,12 @@ def test_what_a_pipeline_gives_is_checked(name: str, said: str) -> None:
 def test_a_pipeline_that_is_not_there_is_named(name: str) -> None:
     with pytest.raises(ValueError, match="pipeline is"):
         rows_of([item()], name)
+
+
+def test_a_batch_is_read_from_python() -> None:
+    found = read_batch(zstd.compress(json.dumps([item("a"), 17]).encode()), platform="tiktok")
+
+    assert [(each.id, each.platform) for each in found.posts] == [("a", "tiktok")]
+    assert [each.code for each in found.errors] == ["INVALID_RESPONSE"]
+    with pytest.raises(ValueError, match="expected a list"):
+        read_batch(b"42")

@@ -354,8 +354,11 @@ class Consumer:
         await feeding.queue.rest()
         await self._release(feeding)
         feeding.since_room, feeding.step = 0, feeding.first_step
-        await self._sleep(0.5)  # what was given back is counted a little later
-        feeding.resting = await feeding.queue.count()
+        before, count = -1, 0
+        while count != before and not self._stopping.is_set():  # what was given back is counted a little later
+            await self._sleep(1.0)
+            before, count = count, await feeding.queue.count()
+        feeding.resting = count
 
     async def _release(self, feeding: Feeding) -> None:
         held = [*feeding.held, *(delivery for _, delivery in feeding.later)]

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from sanderling.events.batches import items_of, unpack
 from sanderling.formats import loose
 from sanderling.formats.envelope import Envelope
 from sanderling.formats.loose import Members, first, members, shown
@@ -89,6 +90,24 @@ class ItemError(msgspec.Struct):
     message: str
     details: Any
     permalink: str
+
+
+class ReadBatch(msgspec.Struct):
+    """The items of a batch, each in one of these; one that failed and has an id is in both."""
+
+    posts: list[Post]
+    errors: list[ItemError]
+
+
+def read_batch(body: bytes, *, job_id: str = "", platform: str = "") -> ReadBatch:
+    """The posts and errors of a batch as crawlers write it: JSON, packed or not. Raises ValueError if it is none.
+
+    It reads here, in your process: what strangers sent belongs into `sanderling events consume`, which reads it apart.
+    """
+    envelope = Envelope(mode="new", event_id="", identity="", job_id=job_id, platform=platform)
+    items, _ = items_of(unpack(body))
+    found = [read_item(raw, envelope, index) for index, raw in enumerate(items)]
+    return ReadBatch([post for post, _ in found if post], [error for _, error in found if error])
 
 
 def classify(code: str) -> tuple[Category, bool]:

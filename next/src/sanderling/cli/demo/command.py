@@ -129,11 +129,16 @@ class _Demo:
 
     async def _work(self, system: System, upstream: Upstream, url: str) -> str:
         """Run one system; why it could not, if so. When one has finished, or failed, the others go on."""
-        words = upstream.words(url, self._folder(system))
+        if upstream.before is not None and (error := await self._type(upstream.before(url, self._folder(system)))):
+            return error
+        return await self._type(upstream.words(url, self._folder(system)))
+
+    async def _type(self, words: tuple[str, ...]) -> str:
         self._context.warn(f"$ sanderling {' '.join(words)}")
         command, rest = find_command(words, all_commands(self._context.systems))
         if command is None:
             raise RuntimeError(f"there is no command {words}")
+        system = next(each for each in self._context.systems if command in each.runs)
         kind = load_name(command.options)
         options: ObserveOptions = build(kind, resolve(kind, parse([*rest, "--quiet"], kind.fields), self._context, {}))
         unseen = replace(self._context, arguments=words, out=io.StringIO(), err=io.StringIO())

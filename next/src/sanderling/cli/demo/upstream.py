@@ -24,6 +24,7 @@ class Upstream:
     key: str = "url"  # the field of a record that is its key
     limit: "HiddenLimit | None" = None
     watch: Callable[[str], str] | None = None  # where a browser sees it, for a URL
+    before: Callable[[str, Path], tuple[str, ...]] | None = None  # a command whose end is waited for
 
 
 @dataclass
