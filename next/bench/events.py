@@ -19,7 +19,6 @@ from bars import Bar, report
 
 from sanderling.clock import SystemClock
 from sanderling.events.consume import Consumer
-from sanderling.events.objects import ObjectFolder
 from sanderling.events.queues import FileQueue
 from sanderling.events.store import EventStore, PostgresEvents, SqliteEvents
 from sanderling.events.work import BUILT_IN, WorkOptions
@@ -27,6 +26,7 @@ from sanderling.formats.envelope import QUEUE
 from sanderling.observe.log import configure
 from sanderling.readers.pool import Readers
 from sanderling.readers.reader import ReaderLimits
+from sanderling.stores.objects import ObjectFolder
 from sanderling.stores.queue_file import QueueFile
 
 sys.path.append(str(Path(__file__).parents[1] / "simulators"))

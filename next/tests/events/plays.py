@@ -9,13 +9,13 @@ import msgspec
 
 from sanderling.clock import LoopClock
 from sanderling.events.consume import Consumer, Modes
-from sanderling.events.objects import ObjectMissing, ObjectsAway
 from sanderling.events.queues import Delivery
 from sanderling.events.store import RowsRefused, StoreAway
 from sanderling.events.work import BUILT_IN, Rows, WorkOptions
 from sanderling.formats.envelope import QUEUE
 from sanderling.readers.pool import Readers
 from sanderling.stores.broker import BrokerAway
+from sanderling.stores.objects import ObjectMissing, ObjectsAway
 
 PROJECT = "fc5d5ffb-36cc-4c8d-a288-f5215af7fb80"
 JOB = f"{PROJECT}-brand-0"
@@ -83,8 +83,9 @@ class MemoryQueue:
     async def make_room(self, wanted: int) -> None:
         self._uncounted, self._most = len(self.taken), wanted
 
-    async def rest(self) -> None:
+    async def rest(self, deliveries: Sequence[Delivery]) -> None:
         self._uncounted = self._most = 0
+        await self.give_back(deliveries)
 
     async def move(self, delivery: Delivery, suffix: str, why: str) -> None:
         self.beside.setdefault(suffix, []).append(delivery.body)
@@ -120,10 +121,6 @@ class MemoryStore:
         self._check()
         self.tries[message] = self.tries.get(message, 0) + 1
         return self.tries[message]
-
-    async def give_back(self, message: str) -> None:
-        self._check()
-        self.tries[message] -= 1
 
     async def end(self, message: str) -> None:
         self._check()

@@ -10,9 +10,10 @@ from events.plays import PROJECT, Play, event, inline, item, make_consumer
 
 from sanderling.clock import run_virtual
 from sanderling.events import consume
-from sanderling.events.consume import Gate, Histogram, Modes, Room
+from sanderling.events.consume import Modes, Room
 from sanderling.events.queues import DEAD, PARKED
 from sanderling.files import Exit
+from sanderling.observe.report import Histogram
 from sanderling.readers.pool import ReaderError
 
 
@@ -325,28 +326,6 @@ def test_room_is_shared_first_come_first_served() -> None:
 
     run_virtual(all_of_them())
     assert order == ["a", "large", "b"]
-
-
-def test_a_gate_lets_many_in_or_one() -> None:
-    inside: list[tuple[str, int]] = []
-    count = 0
-
-    async def enter(gate: Gate, name: str, *, alone: bool) -> None:
-        nonlocal count
-        async with gate.enter(alone=alone):
-            count += 1
-            inside.append((name, count))
-            await asyncio.sleep(1)
-            count -= 1
-
-    async def all_of_them() -> None:
-        gate = Gate()
-        async with asyncio.TaskGroup() as group:
-            for name, alone in (("a", False), ("b", False), ("one", True), ("c", False)):
-                group.create_task(enter(gate, name, alone=alone))
-
-    run_virtual(all_of_them())
-    assert inside == [("a", 1), ("b", 2), ("one", 1), ("c", 1)]
 
 
 def test_a_histogram_counts_what_took_at_most_so_long() -> None:

@@ -110,10 +110,10 @@ async def test_posts_of_two_projects_are_two_and_those_of_nobody_one(kind: str, 
 
 
 @BOTH
-async def test_tries_are_counted_and_given_back(kind: str, tmp_path: Path) -> None:
+async def test_tries_are_counted_until_they_are_forgotten(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.begin("m", 1.0)
-        await store.give_back("m")
+        await store.end("m")
         assert await store.begin("m", 1.0) == 1
         assert await store.begin("n", 1.0) == 1
 

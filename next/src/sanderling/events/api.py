@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from sanderling.clock import Clock
 from sanderling.events.store import EventStore, StoreAway
-from sanderling.events.tables import ERRORS, POSTS, as_datetime, as_seconds
+from sanderling.events.tables import ERRORS, POSTS, as_datetime, as_object
 from sanderling.formats.loose import moment
 from sanderling.serving import Input, Needs, Problem, Route
 
@@ -22,7 +22,6 @@ SHORT, SHORTER = 300, 200  # characters of a text in lists
 _LISTED = tuple(
     each.name for each in POSTS if each.name not in ("aspects_breakdown", "sentiment_probabilities", "impact_breakdown")
 )
-_KINDS = {each.name: each.postgres for each in (*POSTS, *ERRORS)}
 Size = Annotated[int, Meta(ge=1, le=100)]
 
 
@@ -165,7 +164,7 @@ class PostsApi:
             f"SELECT {', '.join(_LISTED)} FROM post_analytics WHERE {' AND '.join(where)}"
             f" ORDER BY {sort} DESC, id DESC LIMIT {query.page_size + 1}"
         )
-        rows = [_shown(_LISTED, row, SHORT) for row in await self._read(sql, *values)]
+        rows = [as_object(_LISTED, row, SHORT) for row in await self._read(sql, *values)]
         more = rows[query.page_size - 1] if len(rows) > query.page_size else None
         return RowsPage(rows[: query.page_size], f"{more[sort]!r}~{more['id']}" if more else "")
 
@@ -173,7 +172,7 @@ class PostsApi:
         """A post with all that is known of it, in each project that has it."""
         names = tuple(each.name for each in POSTS)
         sql = f"SELECT {', '.join(names)} FROM post_analytics WHERE id = $1"
-        rows = [_shown(names, row) for row in await self._read(sql, path.id)]
+        rows = [as_object(names, row) for row in await self._read(sql, path.id)]
         if not rows:
             raise Problem(404, f"there is no post {path.id[:60]!r}")
         return RowsPage(rows)
@@ -209,7 +208,7 @@ class PostsApi:
                 f"SELECT {', '.join(_LISTED)} FROM post_analytics WHERE project_id = $1 AND {condition}"
                 f" ORDER BY analyzed_at DESC LIMIT {query.limit}"
             )
-            found.append([_shown(_LISTED, row, SHORTER) for row in await self._read(sql, query.project_id)])
+            found.append([as_object(_LISTED, row, SHORTER) for row in await self._read(sql, query.project_id)])
         return PostAlerts(*found)
 
     async def errors(self, query: ErrorsQuery) -> RowsPage:
@@ -227,7 +226,7 @@ class PostsApi:
             f"SELECT {', '.join(names)} FROM crawl_errors WHERE {' AND '.join(where)}"
             f" ORDER BY id DESC LIMIT {query.page_size + 1}"
         )
-        rows = [_shown(names, row) for row in await self._read(sql, *values)]
+        rows = [as_object(names, row) for row in await self._read(sql, *values)]
         page = rows[: query.page_size]
         return RowsPage(page, str(page[-1]["id"]) if len(rows) > query.page_size else "")
 
@@ -258,22 +257,6 @@ def _moment(name: str, value: str) -> float:
     found = moment(value)
     if found is None:
         raise Problem(400, f"{name} is {value[:60]!r}, expected a time such as 2025-12-06T10:15:30Z")
-    return found
-
-
-def _shown(names: tuple[str, ...], row: tuple[Any, ...], longest: int | None = None) -> dict[str, Any]:
-    """A row as JSON has it."""
-    found: dict[str, Any] = {}
-    for name, value in zip(names, row, strict=True):
-        match _KINDS.get(name):
-            case "TIMESTAMP":
-                found[name] = as_seconds(value)
-            case "JSONB":
-                found[name] = msgspec.Raw(value.encode()) if value is not None else None
-            case "BOOLEAN":
-                found[name] = None if value is None else bool(value)
-            case _:
-                found[name] = value[:longest] if longest and name == "content_text" and value else value
     return found
 
 

@@ -2,10 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, redirect_stdout
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, redirect_stdout
 from pathlib import Path
-from typing import Protocol, Self, TextIO
+from typing import Protocol, TextIO
 
 from sanderling.events.options import MigrateOptions, PublishOptions, ReplayOptions
 from sanderling.events.queues import DEAD, PARKED
@@ -53,49 +53,37 @@ def _lines(options: PublishOptions) -> Iterator[bytes]:
 
 async def _publish(options: PublishOptions) -> int:
     number, waiting = 0, list[bytes]()
-    async with QueueFile(options.out) if options.out is not None else _Broker(options) as target:
+    async with AsyncExitStack() as stack:
+        put = await _target(options, stack)
         try:
             for line in _lines(options):
                 waiting.append(line)
                 if len(waiting) == AT_ONCE:
-                    await target.put(options.queue_name or QUEUE, waiting)
+                    await put(waiting)
                     number, waiting = number + len(waiting), []
         except OptionError as error:
-            await target.put(options.queue_name or QUEUE, waiting)
+            await put(waiting)
             raise OptionError(f"{error}; {number + len(waiting):,} messages before it were published") from None
-        await target.put(options.queue_name or QUEUE, waiting)
+        except BrokerAway as error:
+            advice = "type the same command again: what comes twice is stored once"
+            raise FolderError(str(error), advice, Exit.LATER) from None
+        await put(waiting)
     return number + len(waiting)
 
 
-class _Broker:
-    """Publishes to RabbitMQ: to a queue that is named, else to the exchange."""
+async def _target(options: PublishOptions, stack: AsyncExitStack) -> Callable[[list[bytes]], Awaitable[None]]:
+    """What publishes: to a folder, to a queue that is named, else to the exchange."""
+    name = options.queue_name
+    if options.broker is None:
+        file = await stack.enter_async_context(QueueFile(options.out or Path()))
+        return lambda bodies: file.put(name or QUEUE, bodies)
+    from sanderling.stores.rabbitmq import OutgoingMessage, QueuePublisher  # noqa: PLC0415 - an extra
 
-    def __init__(self, options: PublishOptions) -> None:
-        from sanderling.stores.rabbitmq import QueuePublisher  # noqa: PLC0415 - an extra
-
-        assert options.broker is not None  # noqa: S101 - checked before
-        self._named = bool(options.queue_name)
-        self._publisher = QueuePublisher(options.broker.reveal())
-
-    async def __aenter__(self) -> Self:
-        await self._publisher.__aenter__()
-        if not self._named:
-            await self._publisher.declare(EXCHANGE)
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._publisher.__aexit__(*error)
-
-    async def put(self, queue: str, bodies: list[bytes]) -> None:
-        """Return when they are confirmed."""
-        from sanderling.stores.rabbitmq import OutgoingMessage  # noqa: PLC0415 - an extra
-
-        to, exchange = (queue, "") if self._named else (KEY, EXCHANGE)
-        try:
-            await self._publisher.publish(to, [OutgoingMessage(body) for body in bodies], exchange)
-        except BrokerAway as error:
-            raise FolderError(str(error), "type the same command again: what came twice is stored once",
-                              Exit.LATER) from None  # fmt: skip
+    publisher = await stack.enter_async_context(QueuePublisher(options.broker.reveal()))
+    if not name:
+        await publisher.declare(EXCHANGE)
+    to, exchange = (name, "") if name else (KEY, EXCHANGE)
+    return lambda bodies: publisher.publish(to, [OutgoingMessage(body) for body in bodies], exchange)
 
 
 def replay(options: ReplayOptions, context: Prints) -> Exit:

@@ -26,15 +26,16 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.events.batches import MOST_PACKED
-from sanderling.events.objects import ObjectMissing, Objects, ObjectsAway, ObjectTooLarge
 from sanderling.events.queues import DEAD, PARKED, Delivery, MessageQueue, light
 from sanderling.events.store import EventStore, RowsRefused, StoreAway
 from sanderling.events.work import Rows, WorkTask
 from sanderling.files import Exit, FolderError, read_small
 from sanderling.formats.envelope import Envelope, in_canary
 from sanderling.observe.log import log
+from sanderling.observe.report import Histogram
 from sanderling.readers.pool import ReaderError, Readers
 from sanderling.stores.broker import BrokerAway
+from sanderling.stores.objects import ObjectMissing, Objects, ObjectsAway
 
 T = TypeVar("T")
 
@@ -48,7 +49,6 @@ IN_HAND = 256 << 20  # bytes of all batches together, unpacked by estimate
 UNPACKED = 8  # times as large as packed
 MOST_CODES = 200  # labels of a metric
 WINDOW = 600.0  # seconds over which rates are computed
-DURATIONS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # of histograms, by the seed's specification
 
 
 class Stopping(Exception):  # noqa: N818 - it says why
@@ -68,25 +68,6 @@ class Modes:
         if envelope.mode != "new":
             return self.legacy
         return self.new and in_canary(envelope.event_id, self.canary)
-
-
-class Histogram:
-    """Durations, as Prometheus counts them."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(DURATIONS) + 1)
-        self._sum = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count one."""
-        self._counts[sum(seconds > bound for bound in DURATIONS)] += 1
-        self._sum += seconds
-
-    def value(self) -> dict[str, float]:
-        """How many took at most so long, and how long all took."""
-        names = [*(f"{bound:g}" for bound in DURATIONS), "+Inf"]
-        sums = {name: float(sum(self._counts[: place + 1])) for place, name in enumerate(names)}
-        return {**sums, "sum": self._sum}
 
 
 @dataclass(slots=True)
@@ -124,38 +105,8 @@ class EventFigures:
         return found
 
 
-class Gate:
-    """Lets many in at once, or one alone."""
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._alone = False
-        self._change = asyncio.Condition()
-
-    @asynccontextmanager
-    async def enter(self, *, alone: bool) -> AsyncIterator[None]:
-        """Be inside; alone, if need be."""
-        async with self._change:
-            if alone:
-                await self._change.wait_for(lambda: not self._alone)
-                self._alone = True  # nobody else comes in
-                await self._change.wait_for(lambda: not self._inside)
-            else:
-                await self._change.wait_for(lambda: not self._alone)
-                self._inside += 1
-        try:
-            yield
-        finally:
-            async with self._change:
-                if alone:
-                    self._alone = False
-                else:
-                    self._inside -= 1
-                self._change.notify_all()
-
-
 class Room:
-    """Bytes that all batches in hand share, first come first served."""
+    """What all batches in hand share, bytes or turns, first come first served."""
 
     def __init__(self, whole: int) -> None:
         self.free = self._whole = whole
@@ -163,7 +114,7 @@ class Room:
 
     @asynccontextmanager
     async def take(self, wanted: int) -> AsyncIterator[None]:
-        """Have so many bytes; more than there are at all is all of them."""
+        """Have so many; more than there are at all is all of them."""
         wanted = min(wanted, self._whole)
         if self._waiting or wanted > self.free:
             turn = asyncio.Event()
@@ -239,7 +190,7 @@ class Consumer:
         self._publish = publish
         self._encoder, self._decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Rows)
         self._inbox: asyncio.Queue[tuple[Feeding, Delivery]] = asyncio.Queue(workers)
-        self._gate, self._room = Gate(), Room(IN_HAND)
+        self._turns, self._room = Room(workers), Room(IN_HAND)
         self._stopping = asyncio.Event()
         self._running = asyncio.Event()
         self._running.set()
@@ -351,7 +302,6 @@ class Consumer:
 
     async def _rest(self, feeding: Feeding) -> None:
         """Give back what is held, and look again when something has changed in the queue."""
-        await feeding.queue.rest()
         await self._release(feeding)
         feeding.since_room, feeding.step = 0, feeding.first_step
         before, count = -1, 0
@@ -363,7 +313,7 @@ class Consumer:
     async def _release(self, feeding: Feeding) -> None:
         held = [*feeding.held, *(delivery for _, delivery in feeding.later)]
         feeding.held, feeding.later = [], []
-        await feeding.queue.give_back(held)
+        await feeding.queue.rest(held)
 
     # Working.
 
@@ -391,7 +341,7 @@ class Consumer:
                 await self._bury(feeding, delivery, f"{why}, {MOST_TRIES} times")
                 await self._patiently("database", lambda: self._store.end(message))  # it may be mended and come back
                 return
-            async with self._gate.enter(alone=tries > 1):
+            async with self._turns.take(1 if tries == 1 else self._workers):  # after a crash alone
                 try:
                     rows = await self._rows_of(delivery)
                 except ReaderError as error:
@@ -402,7 +352,7 @@ class Consumer:
                     continue
                 except Stopping:
                     with suppress(StoreAway):
-                        await self._store.give_back(message)
+                        await self._store.end(message)
                     raise
                 if rows is None:
                     if delivery.envelope is not None:
@@ -411,7 +361,7 @@ class Consumer:
                     await self._patiently("database", lambda: self._store.end(message))
                     await feeding.queue.done(delivery)
                 elif rows.early and delivery.missing + 1 < self._missing_tries:
-                    await self._patiently("database", lambda: self._store.give_back(message))
+                    await self._patiently("database", lambda: self._store.end(message))
                     delivery.missing += 1
                     feeding.later.append((self._clock.now() + 2 ** (delivery.missing - 1), delivery))
                     await self._make_room(feeding)
@@ -435,6 +385,8 @@ class Consumer:
         began = self._clock.now()
         try:
             size = await self._patiently("objects", lambda: self._objects.size(envelope.bucket, envelope.key))
+            if size > MOST_PACKED:
+                return Rows(refused=f"the object has {size:,} bytes, expected at most {MOST_PACKED:,}")
             async with self._room.take(size * UNPACKED):
                 body = await self._patiently("objects", lambda: self._objects.get(envelope.bucket, envelope.key))
                 self.figures.fetched += 1
@@ -442,8 +394,6 @@ class Consumer:
                 return await self._ask(WorkTask(wall, envelope), body)
         except ObjectMissing as error:
             return Rows(refused=str(error), early=True)
-        except ObjectTooLarge as error:
-            return Rows(refused=str(error))
 
     async def _unless_known(self, rows: Rows) -> Rows | None:
         identity = rows.envelope.identity if rows.envelope else ""
@@ -553,10 +503,6 @@ class Consumer:
 
     async def _sleep(self, seconds: float) -> None:
         """Wait, or until it is to stop."""
-        sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        try:
-            await asyncio.wait((sleeping, stopping), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeping.cancel()
-            stopping.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()

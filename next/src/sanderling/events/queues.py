@@ -51,8 +51,8 @@ class MessageQueue(Protocol):
     async def make_room(self, wanted: int) -> None:
         """Those that are held do not count: let so many more come."""
 
-    async def rest(self) -> None:
-        """Take no more until the next `take`."""
+    async def rest(self, deliveries: Sequence[Delivery]) -> None:
+        """Give these back, and take no more until the next `take`."""
 
     async def move(self, delivery: Delivery, suffix: str, why: str) -> None:
         """Put it into the queue beside this one."""
@@ -95,8 +95,9 @@ class FileQueue:
     async def make_room(self, wanted: int) -> None:
         """There is always room."""
 
-    async def rest(self) -> None:
+    async def rest(self, deliveries: Sequence[Delivery]) -> None:
         """Nobody else waits for them."""
+        await self.give_back(deliveries)
 
     async def move(self, delivery: Delivery, suffix: str, why: str) -> None:
         """Put it into the queue beside this one."""
@@ -145,9 +146,9 @@ class BrokerQueue:
         await self._consumer.pause()
         self._consumer.prefetch = wanted
 
-    async def rest(self) -> None:
-        """Take no more until the next `take`. Raises BrokerAway."""
-        await self._consumer.pause()
+    async def rest(self, deliveries: Sequence[Delivery]) -> None:
+        """Give these back, and take no more until the next `take`. Raises BrokerAway."""
+        await self._consumer.pause([each.handle for each in deliveries])
         self._consumer.prefetch = self._prefetch
 
     async def move(self, delivery: Delivery, suffix: str, why: str) -> None:

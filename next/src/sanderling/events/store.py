@@ -57,11 +57,8 @@ class EventStore(Protocol):
     async def begin(self, message: str, wall: float) -> int:
         """Count that a message is begun; how often it was, this time included. Raises StoreAway."""
 
-    async def give_back(self, message: str) -> None:
-        """It was not finished, and not by its fault. Raises StoreAway."""
-
     async def end(self, message: str) -> None:
-        """It needs no more tries. Raises StoreAway."""
+        """Forget its tries: it is done, or was not finished by no fault of its own. Raises StoreAway."""
 
     async def known(self, identity: str) -> bool:
         """Whether the rows of that batch are stored. Raises StoreAway."""
@@ -138,13 +135,8 @@ class SqliteEvents:
 
         return await self._call(work)
 
-    async def give_back(self, message: str) -> None:
-        """It was not finished, and not by its fault."""
-        sql = "UPDATE event_attempts SET tries = tries - 1 WHERE message = ?1"
-        await self._call(lambda: self._file.db.execute(sql, (message,)))
-
     async def end(self, message: str) -> None:
-        """It needs no more tries."""
+        """Forget its tries."""
         await self._call(lambda: self._file.db.execute(_numbered(_END), (message,)))
 
     async def known(self, identity: str) -> bool:
@@ -262,13 +254,8 @@ class PostgresEvents:
         """Count that a message is begun; how often it was, this time included."""
         return int(await self._call(lambda db: db.fetchval(_BEGIN, message, as_datetime(wall))))
 
-    async def give_back(self, message: str) -> None:
-        """It was not finished, and not by its fault."""
-        sql = "UPDATE event_attempts SET tries = tries - 1 WHERE message = $1"
-        await self._call(lambda db: db.execute(sql, message))
-
     async def end(self, message: str) -> None:
-        """It needs no more tries."""
+        """Forget its tries."""
         await self._call(lambda db: db.execute(_END, message))
 
     async def known(self, identity: str) -> bool:

@@ -13,7 +13,6 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.events.api import PostsApi
 from sanderling.events.consume import Consumer, Modes
-from sanderling.events.objects import open_objects
 from sanderling.events.options import EventsOptions
 from sanderling.events.queues import (
     DEAD,
@@ -25,7 +24,7 @@ from sanderling.events.queues import (
 )
 from sanderling.events.report import make_report
 from sanderling.events.store import EventStore, PostgresEvents, SqliteEvents
-from sanderling.events.tables import ERRORS, POSTS
+from sanderling.events.tables import ERRORS, POSTS, as_object
 from sanderling.events.watch import Watch
 from sanderling.events.work import WorkOptions, load_pipeline
 from sanderling.files import Exit, FolderError, FolderLock, make_folder, write_file
@@ -43,6 +42,7 @@ from sanderling.records.rows import RowReader, RowWriter
 from sanderling.serving import Access, Streams, own_token, serve
 from sanderling.serving.access import is_loopback
 from sanderling.stores import RowFile
+from sanderling.stores.objects import open_objects
 from sanderling.stores.queue_file import FILE, QueueFile
 from sanderling.systems import check_edition
 
@@ -52,8 +52,6 @@ RESULTS, RESULT_KEY = "results.inbound", "analyze.result"
 TASK_STATES = ("retryable", "failed", "parked", "dead")
 # A batch of ten thousand items takes seconds, and a queue is no host with a budget.
 _LIMITS = ReaderLimits(cpu=30.0, answer=64 << 20, host_cpu=1e15)
-_FLAGS = frozenset(each.name for each in (*POSTS, *ERRORS) if each.postgres == "BOOLEAN")
-_JSON = frozenset(each.name for each in (*POSTS, *ERRORS) if each.postgres == "JSONB")
 
 
 class EventsNotes(msgspec.Struct):
@@ -235,12 +233,7 @@ def _lines(db: sqlite3.Connection, table: str, where: str = "", *values: object)
     """The id and the line of each row of a table."""
     names = [each.name for each in (POSTS if table == "post_analytics" else ERRORS)]
     for row in db.execute(f"SELECT {', '.join(names)} FROM {table} {where}", values):
-        content = {
-            name: bool(value) if name in _FLAGS and value is not None
-            else msgspec.Raw(value.encode()) if name in _JSON and value is not None else value
-            for name, value in zip(names, row, strict=True)
-        }  # fmt: skip
-        yield str(row[0]), msgspec.json.encode({"table": table, **content})
+        yield str(row[0]), msgspec.json.encode({"table": table, **as_object(names, row)})
 
 
 class EventRows(RowReader):

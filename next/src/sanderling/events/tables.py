@@ -4,8 +4,11 @@ Times are Unix seconds in SQLite, TIMESTAMP in UTC in PostgreSQL. The key of a p
 table that was there before it stays `id`.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+import msgspec
 
 VERSION_TABLE, VERSION = "sanderling_events_version", "0001"
 MADE = "made by sanderling events"  # the comment on a post_analytics that is ours to remove
@@ -168,6 +171,25 @@ def time_places(table: str) -> list[int]:
 def as_datetime(seconds: float | None) -> datetime | None:
     """A time as PostgreSQL's TIMESTAMP takes it."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+
+
+_TYPES = {each.name: each.postgres for each in (*POSTS, *ERRORS)}
+
+
+def as_object(names: Sequence[str], row: Sequence[Any], longest: int | None = None) -> dict[str, Any]:
+    """A row as JSON has it, from either database; its text is cut to `longest` characters."""
+    found: dict[str, Any] = {}
+    for name, value in zip(names, row, strict=True):
+        match _TYPES.get(name) if value is not None else None:
+            case "TIMESTAMP":
+                found[name] = as_seconds(value)
+            case "JSONB":
+                found[name] = msgspec.Raw(value.encode())
+            case "BOOLEAN":
+                found[name] = bool(value)
+            case _:
+                found[name] = value[:longest] if longest and name == "content_text" and value else value
+    return found
 
 
 def as_seconds(value: Any) -> float | None:  # noqa: ANN401 - what a database gives

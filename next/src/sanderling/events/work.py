@@ -125,9 +125,6 @@ def _rows(items: list[Any], envelope: Envelope, wall: float, pipeline: Pipeline,
             projects[job, told] = project_of(job, told, seed=options.seed_job_ids)
         return projects[job, told]
 
-    def note_failed(index: int, raw: Any, error: ItemError, job: str, owner: str | None) -> None:  # noqa: ANN401
-        failed.append((index, raw, error, job, owner))
-
     for index, (raw, fault) in enumerate(bounded(items)):
         post, error = read_item(raw, envelope, index)
         if fault and error is None:
@@ -142,7 +139,7 @@ def _rows(items: list[Any], envelope: Envelope, wall: float, pipeline: Pipeline,
         counts = rows.counts.setdefault(network, [0, 0])
         counts[error is not None] += 1
         if error is not None:
-            note_failed(index, raw, error, job, owner)
+            failed.append((index, raw, error, job, owner))
         if post is not None:
             post.project_id = owner
             key = (owner or "", post.platform, post.id)
@@ -158,7 +155,7 @@ def _rows(items: list[Any], envelope: Envelope, wall: float, pipeline: Pipeline,
             error = _broken(post, envelope, index, Code.INTERNAL_ERROR, fault)
             rows.counts[post.platform][0] -= 1
             rows.counts[post.platform][1] += 1
-            note_failed(index, raw, error, post.job_id, post.project_id)
+            failed.append((index, raw, error, post.job_id, post.project_id))
     # In the order of keys, so that nobody waits in a ring.
     for key, (post, _, _) in sorted(posts.items()):
         found = judged.get(key, {})
@@ -226,9 +223,6 @@ def _checked(found: Any, number: int) -> list[dict[str, Any]]:  # noqa: ANN401 -
 
 def _json(value: object) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
-
-
-_JUDGED = tuple(each.name for each in POSTS if each.name in _NEUTRAL)
 
 
 def _post_row(post: Post, judged: dict[str, Any], wall: float) -> list[Any]:

@@ -57,6 +57,28 @@ text = partial(Fact, Kind.TEXT)
 histogram = partial(Fact, Kind.HISTOGRAM, more=True)
 
 
+_DURATIONS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seed 002's
+
+
+class Histogram:
+    """Durations, as Prometheus counts them: the value of a fact."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_DURATIONS) + 1)
+        self._sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self._counts[sum(seconds > bound for bound in _DURATIONS)] += 1
+        self._sum += seconds
+
+    def value(self) -> dict[str, float]:
+        """How many took at most so long, and how long all took."""
+        names = [*(f"{bound:g}" for bound in _DURATIONS), "+Inf"]
+        sums = {name: float(sum(self._counts[: place + 1])) for place, name in enumerate(names)}
+        return {**sums, "sum": self._sum}
+
+
 class HostReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One host. Rates are requests a second."""
 

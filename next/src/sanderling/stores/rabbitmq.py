@@ -263,14 +263,16 @@ class QueueConsumer(_Link):
             for each in messages:
                 await each.taken.reject(requeue=True)
 
-    async def pause(self) -> None:
-        """Take no more, and give back what was delivered and not taken yet; the next `take` goes on."""
+    async def pause(self, taken: Sequence[QueueMessage] = ()) -> None:
+        """Take no more, and give back what was taken, and then what has come since; the next `take` goes on."""
         if self._tag:
             tag, self._tag = self._tag, ""
             async with self._use() as channel:
                 await (await channel.get_queue(self.queue, ensure=False)).cancel(tag)
-            waiting = list(self._arrived)
-            self._arrived.clear()
+        # In their order: a quorum queue delivers what comes back in the order in which it came back.
+        waiting = [*taken, *self._arrived]
+        self._arrived.clear()
+        if waiting:
             await self.give_back(waiting)
 
     @asynccontextmanager

@@ -1,10 +1,9 @@
-"""Where batches lie: an object store that speaks S3, or a folder with BUCKET/KEY under it."""
+"""Objects: in a store that speaks S3, or in a folder with BUCKET/KEY under it."""
 
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from sanderling.events.batches import MOST_PACKED
 from sanderling.files import Exit, FolderError
 
 
@@ -16,12 +15,8 @@ class ObjectMissing(Exception):  # noqa: N818 - the same
     """The object is not there, or may not be read; perhaps not yet."""
 
 
-class ObjectTooLarge(Exception):  # noqa: N818 - the same
-    """The object is larger than any batch."""
-
-
 class Objects(Protocol):
-    """What the loop needs."""
+    """A store of objects in buckets."""
 
     async def size(self, bucket: str, key: str) -> int:
         """The bytes of an object. Raises the errors above."""
@@ -49,14 +44,11 @@ class ObjectFolder:
         """The bytes of an object."""
         path = self._path(bucket, key)
         try:
-            size = path.stat().st_size
+            return path.stat().st_size
         except (FileNotFoundError, NotADirectoryError):
             raise ObjectMissing(f"{bucket}/{key} is not in {self._folder}") from None
         except OSError as error:
             raise _of_disk(error, f"{bucket}/{key}") from None
-        if size > MOST_PACKED:
-            raise ObjectTooLarge(f"{bucket}/{key} has {size:,} bytes, expected at most {MOST_PACKED:,}")
-        return size
 
     async def get(self, bucket: str, key: str) -> bytes:
         """An object."""
@@ -116,10 +108,7 @@ class S3Objects:
 
     async def size(self, bucket: str, key: str) -> int:
         """The bytes of an object."""
-        size = int((await self._ask(bucket, key, "head"))["size"])
-        if size > MOST_PACKED:
-            raise ObjectTooLarge(f"{bucket}/{key} has {size:,} bytes, expected at most {MOST_PACKED:,}")
-        return size
+        return int((await self._ask(bucket, key, "head"))["size"])
 
     async def get(self, bucket: str, key: str) -> bytes:
         """An object."""
