@@ -41,8 +41,8 @@ def export(out: Path, to: Path) -> Words:
 
 def forget(out: Path, urls: list[str]) -> Words:
     """Forget, in the folder and in its exports, which are named."""
-    exports = [word for path in (*out.glob("e.*"), *out.parent.glob("e.*")) for word in ("--export", path)]
-    return ["forget", out, *urls, *exports]
+    exports = [*out.glob("e.sqlite"), *out.parent.glob("e.jsonl")]
+    return ["forget", out, *urls, *(word for path in exports for word in ("--export", path))]
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -72,8 +72,10 @@ def charset_named(label: str | None) -> str | None:
 
 
 def charset_of(content_type: str | None) -> str | None:
-    """The charset that a Content-Type names."""
-    for part in (content_type or "")[:1000].split(";")[1:]:
+    """The charset that a Content-Type names; what stands in quotes is no parameter."""
+    quoted = (content_type or "")[:1000].split('"')
+    plain = '"'.join(part.replace(";", ",") if at % 2 else part for at, part in enumerate(quoted))
+    for part in plain.split(";")[1:]:
         name, _, value = part.partition("=")
         if name.strip().lower() == "charset":
             return value
