@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 import pytest
-from fetch.servers import fetch, moves, says, upstream
+from fetch.servers import Upstream, fetch, moves, says, upstream
 
 from sanderling.fetch import Client, HttpRequest, RequestOptions
 from sanderling.limit import Limiter
@@ -110,6 +110,29 @@ async def test_a_redirect_to_a_host_that_is_closed_is_put_off() -> None:
 
     assert (got.outcome.code, other.heads) == (Code.DEFERRED, [])
     assert got.outcome.retry_after == pytest.approx(60, abs=5)
+
+
+async def test_the_first_request_waits_its_turn_and_a_redirect_for_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sanderling.fetch.client.LONGEST_WAIT", 0.05)
+    async with upstream(moves("/b"), says(body=b"there")) as host, Client(options()) as client:
+        name, now = f"127.0.0.1:{host.port}", client.limiter._now
+        client.limiter.wait_until(name, now() + 0.3)
+        began = now()
+        moved = await client.send(HttpRequest(host.url), follow=False)
+        waited = now() - began
+        client.limiter.wait_until(name, now() + 0.3)
+        first = await client.send(HttpRequest(host.url))
+
+    assert (moved.outcome.ok, first.body) == (True, b"there")
+    assert waited > 0.2
+
+
+async def test_routes_are_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sanderling.fetch.client.REMEMBERED", 2)
+    async with Client(options()) as client:
+        for port in range(1, 6):
+            await client.send(HttpRequest(f"http://127.0.0.1:{port}/"))
+        assert len(client._routes) <= 2
 
 
 async def test_an_api_that_says_slow_down_with_a_200_slows_us_down() -> None:
@@ -219,6 +242,27 @@ async def test_a_get_on_a_connection_that_was_closed_is_repeated_with_a_permit_o
     assert first.outcome.ok
     assert second.outcome.ok
     assert limiter.snapshot().total_requests >= len(host.heads) == 2
+
+
+async def test_a_get_is_repeated_once() -> None:
+    """Two connections are open, and the host closes both of them as they are used again."""
+    host: Upstream
+
+    async def both(writer: asyncio.StreamWriter) -> None:
+        while len(host.heads) < 2:
+            await asyncio.sleep(0.01)
+        writer.write(says())
+
+    async def cut(writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with upstream(both, both, cut, keep=True) as host, Client(options()) as client:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(2):
+                group.create_task(client.send(HttpRequest(host.url)))
+        got = await client.send(HttpRequest(host.url))
+
+    assert (got.outcome.code, got.requests, len(host.heads)) == (Code.CONNECTION_RESET, 2, 4)
 
 
 async def test_a_host_that_cuts_each_connection_is_asked_once_a_permit() -> None:

@@ -231,6 +231,31 @@ async def test_a_variable_that_names_no_proxy_is_said_at_the_start(monkeypatch: 
             pass
 
 
+@pytest.mark.parametrize(
+    "secret",
+    [
+        {"bearer": "env:TOKEN"},
+        {"user": "ann", "password": "env:TOKEN"},
+        {"headers": {"X-Plain": "1", "X-Key": "env:TOKEN"}},
+        {"cookie-file": "cookies.txt"},
+        {"login": {"url": "http://127.0.0.1/", "fill": {"user": "ann"}}},
+    ],
+    ids=lambda secret: next(iter(secret)),
+)
+async def test_no_secret_goes_by_http(
+    secret: dict[str, object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TOKEN", "very-secret")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cookies.txt").write_text("127.0.0.1\tFALSE\t/\tTRUE\t0\tsid\ta1\n")
+    async with upstream(says()) as host:
+        refused = await fetch(host.url, hosts={"127.0.0.1": secret})
+        plain = await fetch(host.url, hosts={"127.0.0.1": {"headers": {"X-Plain": "1"}}})
+
+    assert (refused.outcome.code, refused.requests, plain.outcome.ok) == (Code.REFUSED, 0, True)
+    assert len(host.heads) == 1
+
+
 async def test_secrets_go_by_https_unless_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "very-secret")
     async with upstream(says()) as host:

@@ -382,8 +382,7 @@ def _domain(text: str, host: str) -> str | None:
 def _end(said: dict[str, str], wall: float) -> float | None:
     """When a cookie is over. Max-Age counts before Expires, and neither for more than 400 days."""
     if (age := said.get("max-age")) is not None:
-        seconds = min(float(age), LONGEST_LIFE)
-        return wall + seconds if seconds > 0 else 0.0
+        return wall + min(float(age), LONGEST_LIFE)
     if (date := said.get("expires")) is not None:
         return min(_date(date) or 0.0, wall + LONGEST_LIFE)
     return None
