@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from hostile_trackside import HostileTrackside
+from kit.postgres import new_name, shared_postgres
 
 pytestmark = pytest.mark.real
 KILLS = 6
@@ -190,6 +191,38 @@ def test_who_may_change_what(
     ]:
         assert program.call(method, path, admin, body)[0] == status, path
     assert program.call("POST", "/ingest/purge", admin)[1]["races"] >= 3
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_other_commands_work_beside_a_run_wherever_its_tables_are(
+    tmp_path: Path, programs: list[Program], servers: Servers, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    more = []
+    if kind == "postgres":
+        monkeypatch.setenv("POLLED", shared_postgres().url)
+        more = ["--database", "env:POLLED", "--schema", new_name()]
+    server = servers(7)
+    server.cruel = False
+    out = str(tmp_path / "out")
+    programs.append(Program(tmp_path / "out", server.url, *more))
+
+    def typed(*words: str) -> str:
+        ended = subprocess.run(
+            [sys.executable, "-m", "sanderling", *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    until = time.monotonic() + 60
+    while not (found := typed("export", out, "--to", "-")):
+        assert time.monotonic() < until
+    race = next(row["sourceId"] for row in map(json.loads, found.splitlines()) if row["table"] == "races")
+    assert f"race/{race}" in typed("tasks", out, "waiting") + typed("tasks", out, "due")
+    assert f'"sourceId": "{race}"' in typed("show", out, race)
+    assert "nothing is missing" in typed("verify", out)
+    assert "scheduler.raceIdleMs" in typed("polling", "set", out, "raceIdleMs=4000")
+    programs[-1].kill()
+    assert typed("tasks", out, "waiting", "--retry")
 
 
 def test_two_runs_on_one_folder_and_an_open_address_are_refused(

@@ -3,7 +3,7 @@
 What stands in a statement as $1 is the first value. Reads do not wait for writes.
 """
 
-import sqlite3
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,15 +39,19 @@ class Database(Protocol):
 
 
 class SqliteDatabase:
-    """A file, with a connection that writes and one that reads."""
+    """A file, with a connection that writes, if it may, and one that reads."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
+        self._read_only = read_only
         self._writer = SqliteFile(path, _APPLICATION)
         self._reader = SqliteFile(path, _APPLICATION, read_only=True)
 
     async def open(self) -> None:
         """Connect, and make the tables if there are none. Raises FolderError."""
+        if self._read_only:
+            await self._reader.open()
+            return
         await self._writer.open()
         try:
             await self._writer.call(self._make)
@@ -86,7 +90,8 @@ class SqliteDatabase:
     async def close(self) -> None:
         """Disconnect."""
         await self._reader.close()
-        await self._writer.close()
+        if not self._read_only:
+            await self._writer.close()
 
 
 def _numbered(sql: str) -> str:
@@ -99,16 +104,21 @@ def _check_format(place: object, found: int) -> None:
 
 
 class PostgresDatabase:
-    """A schema, with a connection that writes and one that reads. The one that writes holds a lock on it."""
+    """A schema, with a connection that writes and one that reads.
 
-    def __init__(self, url: str, schema: str, clock: Clock) -> None:
+    The one that writes holds a lock on it, unless it is opened `beside` a scheduler, for what a person does.
+    """
+
+    def __init__(self, url: str, schema: str, clock: Clock, *, beside: bool = False) -> None:
         from sanderling.stores.postgres_link import PostgresLink, check_name  # noqa: PLC0415 - an extra
 
         check_name(schema)
         self._schema = schema
+        self._beside = beside
         self._writer = PostgresLink(url, schema, clock, _LEASE)
         self._reader = PostgresLink(url, schema, clock, _LEASE)
         self._locked: object = None  # the connection that has the lock
+        self._reads, self._writes = asyncio.Lock(), asyncio.Lock()  # a connection does one thing at a time
 
     async def open(self) -> None:
         """Connect, and make the tables if there are none. Raises FolderError."""
@@ -130,7 +140,7 @@ class PostgresDatabase:
         _check_format(self._writer.place, await db.fetchval('SELECT "format" FROM stream'))
 
     async def _lock(self, db: Any) -> None:  # noqa: ANN401
-        if db is not self._locked:
+        if db is not self._locked and not self._beside:
             if not await db.fetchval("SELECT pg_try_advisory_lock(hashtextextended($1, 4))", self._schema):
                 raise FolderError(
                     f"another scheduler works in {self._writer.place}",
@@ -145,7 +155,8 @@ class PostgresDatabase:
         async def work(db: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
             return [tuple(row) for row in await db.fetch(sql, *values)]
 
-        return await self._reader.call(work)
+        async with self._reads:
+            return await self._reader.call(work)
 
     async def write(self, wanted: Sequence[Statement], *, by_hand: bool = False) -> None:
         """Carry out all statements in one transaction, on disk when this returns; `by_hand`: as people's edits."""
@@ -160,16 +171,10 @@ class PostgresDatabase:
                 if not by_hand:
                     await db.execute(_END)
 
-        await self._writer.call(work)
+        async with self._writes:
+            await self._writer.call(work)
 
     async def close(self) -> None:
         """Disconnect."""
         await self._reader.close()
         await self._writer.close()
-
-
-def open_to_read(path: Path) -> sqlite3.Connection:
-    """A file of ours, read beside its scheduler."""
-    if not path.exists():
-        raise FolderError(f"nothing was polled into {path.parent} yet", "run polling there")
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)

@@ -1,10 +1,10 @@
 """Polling as a system: its runs, and what other commands ask about a folder."""
 
 import asyncio
-import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from sanderling.observe.control import Control, ControlRequest
 from sanderling.observe.log import log
 from sanderling.observe.report import Report
 from sanderling.polling.api import Api
-from sanderling.polling.database import Database, PostgresDatabase, SqliteDatabase, open_to_read
+from sanderling.polling.database import Database, PostgresDatabase, SqliteDatabase
 from sanderling.polling.documents import JsonDocuments, read_documents
 from sanderling.polling.feed import Feed
 from sanderling.polling.options import PollingOptions
@@ -33,6 +33,7 @@ from sanderling.polling.tables import BOOLEANS, RECORDS
 from sanderling.polling.upstream import PolledUpstream, Requests, Trackside
 from sanderling.records.answers import Shown, Task, Verified
 from sanderling.records.rows import RowReader, RowWriter
+from sanderling.redact import Secret
 from sanderling.serving import Access, Streams, own_token, serve
 from sanderling.serving.access import is_loopback
 from sanderling.stores import RowFile
@@ -48,7 +49,8 @@ class PollingNotes(msgspec.Struct):
     """What stands beside the database: what is polled, for people and for other commands."""
 
     url: str
-    database: str = ""  # the schema, where it is no file
+    database: str = ""  # env:NAME or file:PATH of PostgreSQL, where it is no file in the folder
+    schema: str = ""
 
 
 class PollingRun:
@@ -151,7 +153,7 @@ async def open_run(options: PollingOptions, clock: Clock) -> AsyncIterator[Polli
                 database = SqliteDatabase(options.out / DATABASE)
             await database.open()
             stack.push_async_callback(database.close)
-            notes = PollingNotes(options.url, options.schema if options.database is not None else "")
+            notes = PollingNotes(options.url, str(options.database or ""), options.schema)
             write_file(options.out / NOTES, msgspec.json.encode(notes) + b"\n")
             store = Store(database, clock)
             await store.set_settings(Settings().rows(), only_new=True)
@@ -195,22 +197,32 @@ def _state(enabled: bool, gone: str | None, failures: int, due: str, wall: float
     return "due" if seconds_of(due) <= wall else "waiting"
 
 
-@contextmanager
-def _reading(folder: Path) -> Iterator[sqlite3.Connection]:
-    if not (folder / DATABASE).exists() and (folder / NOTES).exists():
-        raise FolderError(f"what was polled into {folder} is in PostgreSQL", "read it there, or by the API")
-    with closing(open_to_read(folder / DATABASE)) as db:
-        yield db
+@asynccontextmanager
+async def _opened(folder: Path, *, read_only: bool = True) -> AsyncIterator[Database]:
+    """What was polled, beside its scheduler."""
+    notes = msgspec.json.decode((folder / NOTES).read_bytes(), type=PollingNotes)
+    database: Database
+    if notes.database:
+        database = PostgresDatabase(Secret(notes.database).reveal(), notes.schema, SystemClock(), beside=True)
+    elif (folder / DATABASE).exists():
+        database = SqliteDatabase(folder / DATABASE, read_only=read_only)
+    else:
+        raise FolderError(f"nothing was polled into {folder} yet", "run polling there")
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
-def _lines(db: sqlite3.Connection, key: str = "") -> Iterator[tuple[str, str, bytes]]:
+async def _lines(database: Database, key: str = "") -> AsyncIterator[tuple[str, str, bytes]]:
     """Table, key and line of each record."""
     for table, columns in RECORDS.items():
         names = ["sourceId", *(each.name for each in columns), "lastUpdated"]
         lists = {each.name for each in columns if each.kind in ("list", "json")}
         listed = ", ".join(f'"{name}"' for name in names)
-        where = ' WHERE "sourceId" = ?' if key else ""
-        for row in db.execute(f'SELECT {listed} FROM "{table}"{where}', (key,) if key else ()):
+        where = ' WHERE "sourceId" = $1' if key else ""
+        for row in await database.read(f'SELECT {listed} FROM "{table}"{where}', *((key,) if key else ())):
             content = {
                 name: bool(value) if name in BOOLEANS[table] and value is not None
                 else msgspec.Raw(value.encode()) if name in lists and value is not None else value
@@ -225,13 +237,17 @@ class PolledRows(RowReader):
     def __init__(self, folder: Path) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="sanderling-polling-")
         place = Path(self._temporary.name)
-        writer = RowWriter(place, "records", ())
-        with _reading(folder) as db:
-            for table, key, line in _lines(db):
-                writer.append(blake2b(f"{table} {key}".encode(), digest_size=16).digest(), [line], 1)
-        counted: list[RowFile] = writer.write()
-        writer.close()
+        # In a thread of its own no event loop runs.
+        with ThreadPoolExecutor(1) as thread:
+            counted = thread.submit(asyncio.run, self._write(folder, place)).result()
         super().__init__(place, "records", counted)
+
+    async def _write(self, folder: Path, place: Path) -> list[RowFile]:
+        with closing(RowWriter(place, "records", ())) as writer:
+            async with _opened(folder) as database:
+                async for table, key, line in _lines(database):
+                    writer.append(blake2b(f"{table} {key}".encode(), digest_size=16).digest(), [line], 1)
+            return writer.write()
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
@@ -245,45 +261,48 @@ def records(folder: Path) -> RowReader:
 
 async def show(folder: Path, key: str) -> Shown:
     """The records with this id, and how its polls went."""
-    with _reading(folder) as db:
-        lines = [line for _, _, line in _lines(db, key)]
-        rows = db.execute(
-            'SELECT "type", "lastStatus", "lastFetchedAt" FROM ingest_targets WHERE "sourceId" = ?', (key,)
+    async with _opened(folder) as database:
+        lines = [line async for _, _, line in _lines(database, key)]
+        rows = await database.read(
+            'SELECT "type", "lastStatus", "lastFetchedAt" FROM ingest_targets WHERE "sourceId" = $1', key
         )
-        said = "; ".join(f"{kind}: {status or 'not polled yet'} {at or ''}".strip() for kind, status, at in rows)
-    return Shown(lines, said)
+    return Shown(
+        lines, "; ".join(f"{kind}: {status or 'not polled yet'} {at or ''}".strip() for kind, status, at in rows)
+    )
 
 
 async def verify(folder: Path) -> Verified:
     """Compare the log of changes with its position, and the database with itself."""
-    with _reading(folder) as db:
-        faults = [text for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
-        (first, last, number) = db.execute('SELECT min("position"), max("position"), count(*) FROM changes').fetchone()
-        (position,) = db.execute('SELECT "position" FROM stream').fetchone()
+    faults = []
+    async with _opened(folder) as database:
+        if isinstance(database, SqliteDatabase):
+            faults = [text for (text,) in await database.read("PRAGMA integrity_check") if text != "ok"]
+        ((first, last, number),) = await database.read('SELECT min("position"), max("position"), count(*) FROM changes')
+        ((position,),) = await database.read('SELECT "position" FROM stream')
         if number and (last != position or last - first + 1 != number):
             faults.append(
                 f"the log of changes has {number:,} from {first:,} to {last:,}, and its position is {position:,}"
             )
-        counts = {table: db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0] for table in RECORDS}
+        counts = {table: (await database.read(f'SELECT count(*) FROM "{table}"'))[0][0] for table in RECORDS}
     return Verified(faults, {"changes in the log": number, **{table: each for table, each in counts.items() if each}})
 
 
-def _tasks(folder: Path) -> list[Task]:
+async def _tasks(folder: Path) -> list[Task]:
     wall = SystemClock().wall()
     host = _host(msgspec.json.decode((folder / NOTES).read_bytes(), type=PollingNotes).url)
     sql = """SELECT "type", "sourceId", "enabled", "goneAt", "failures", "nextDueAt", "lastStatus", "intervalMs"
         FROM ingest_targets ORDER BY 6"""
-    with _reading(folder) as db:
+    async with _opened(folder) as database:
         return [
             Task(f"{kind}/{source_id}", _state(bool(enabled), gone, failures, due, wall), host,
                  "FAILED" if failures else "", f"every {interval} ms; {status or 'not polled yet'}", seconds_of(due))
-            for kind, source_id, enabled, gone, failures, due, status, interval in db.execute(sql)
+            for kind, source_id, enabled, gone, failures, due, status, interval in await database.read(sql)
         ]  # fmt: skip
 
 
 async def tasks(folder: Path, state: str, host: str | None, code: str | None) -> AsyncIterator[Task]:
     """The targets in a state."""
-    for task in _tasks(folder):
+    for task in await _tasks(folder):
         if task.state == state and host in (None, task.host) and code in (None, task.code):
             yield task
 
@@ -291,7 +310,7 @@ async def tasks(folder: Path, state: str, host: str | None, code: str | None) ->
 async def count_tasks(folder: Path) -> dict[tuple[str, str], int]:
     """How many targets are in each state."""
     counts: dict[tuple[str, str], int] = {}
-    for task in _tasks(folder):
+    for task in await _tasks(folder):
         counts[task.state, task.code] = counts.get((task.state, task.code), 0) + 1
     return counts
 
@@ -300,25 +319,16 @@ async def retry(folder: Path, state: str, host: str | None, code: str | None) ->
     """Make targets due for the next run."""
     keys = [tuple(task.key.split("/", 1)) async for task in tasks(folder, state, host, code)]
     with FolderLock(folder):
-        database = SqliteDatabase(folder / DATABASE)
-        await database.open()
-        try:
+        async with _opened(folder, read_only=False) as database:
             await Store(database, SystemClock()).promote([(kind, source_id) for kind, source_id in keys])
-        finally:
-            await database.close()
     return len(keys)
 
 
 async def change_settings(folder: Path, pairs: tuple[str, ...]) -> dict[str, str]:
     """Write settings, which a run heeds at once; all that there are. Raises OptionError."""
     rows = parse_pairs(pairs)
-    with _reading(folder):
-        database = SqliteDatabase(folder / DATABASE)
-    await database.open()
-    try:
+    async with _opened(folder, read_only=False) as database:
         store = Store(database, SystemClock())
         if rows:
             await store.set_settings(rows)
         return await store.settings()
-    finally:
-        await database.close()
