@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 from crawl.nights import ChangingSite, by_night
-from crawl.sites import page
+from crawl.sites import lines, page
 
 from sanderling.clock import LoopClock
 from sanderling.crawl import system
-from sanderling.crawl.options import PagesOptions
+from sanderling.crawl.options import JobOptions, PagesOptions
 from sanderling.crawl.sink import next_interval
 from sanderling.crawl.system import open_run
 from sanderling.files import Exit
+from sanderling.options import OptionError
 from sanderling.records.selection import Selection
 from sanderling.stores import PageMemory
 
@@ -130,6 +132,82 @@ def test_pages_are_visited_as_often_as_they_change(tmp_path: Path) -> None:
     with system.records(tmp_path) as rows:
         found = Counter("/" + msgspec.json.decode(line)["url"].split("/", 3)[3] for line in Selection().lines(rows))
     assert found == versions  # a row for each version that was met, and no other
+
+
+def iso(day: float) -> str:
+    return f"{datetime.fromtimestamp(1_800_000_000 + day * DAY, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_a_sitemap_says_what_has_changed_and_what_is_new(tmp_path: Path) -> None:
+    base = "https://example.org"
+
+    def listed(day: float) -> tuple[str, str]:
+        changed = {"/busy": int(day * 2) / 2, "/1": 1.6 if day > 1.6 else -9.0, "/2": -9.0}
+        changed |= {"/new": 1.6} if day > 1.6 else {}
+        entries = (f"<url><loc>{base}{path}</loc><lastmod>{iso(at)}</lastmod></url>" for path, at in changed.items())
+        return f"<urlset>{''.join(entries)}</urlset>", ""
+
+    pages: dict[str, Callable[[float], tuple[str, str]]] = {
+        "/robots.txt": lambda _: (f"Sitemap: {base}/sitemap.xml", ""),
+        "/sitemap.xml": listed,
+        "/": lambda _: (page("Front"), ""),
+        "/busy": lambda day: (page("Busy", f"Half day {int(day * 2)} it is."), ""),
+        "/1": lambda day: (page("One", f"Has it changed? {day > 1.6}."), ""),
+        "/2": lambda _: (page("Two"), ""),
+        "/new": lambda _: (page("New"), ""),
+    }
+
+    async def nights(site: ChangingSite, clock: LoopClock) -> None:
+        async with open_run(PagesOptions(**given_for(tmp_path, every=DAY)), clock) as run:
+            clock.call_later(1.8 * DAY, run.stop)
+            assert await run.run() is Exit.DONE
+        visits: dict[str, list[float]] = {}
+        for day, path, _ in site.requests:
+            visits.setdefault(path, []).append(round(day, 2))
+        assert visits["/sitemap.xml"] == [0, 1, 1.5, 1.75]
+        assert visits["/1"] == [0, 1, 1.75]  # else it were due on the third day
+        assert visits["/2"] == [0, 1]
+        assert visits["/new"] == [1.75]
+
+    by_night(pages, nights)
+
+
+JOB = """
+from sanderling import Job
+
+job = Job("nights", start="https://example.org/", read="front")
+
+
+@job.read
+def front(reply):
+    yield from (reply.follow(f"/{number}", read="article") for number in range(8))
+
+
+@job.read(record=dict)
+def article(reply):
+    yield {"text": reply.text()}
+"""
+
+
+def test_a_job_visits_again_too(tmp_path: Path) -> None:
+    file = tmp_path / "nights.py"
+    file.write_text(JOB)
+
+    async def nights(site: ChangingSite, clock: LoopClock) -> None:
+        async with open_run(JobOptions(out=tmp_path / "out", file=file, every=DAY, readers=0), clock) as run:
+            clock.call_later(2.6 * DAY, run.stop)
+            assert await run.run() is Exit.DONE
+        assert not (await system.verify(tmp_path / "out")).faults
+        asked = Counter(path for _, path, status in site.requests if path != "/")
+        assert {path: asked[path] for path in ("/0", "/1", "/3")} == {"/0": 4, "/1": 2, "/3": 2}
+        assert {status for _, path, status in site.requests if path == "/3"} == {200, 304}
+
+    by_night(PAGES, nights)
+    texts = Counter(line["text"] for line in lines(tmp_path / "out" / "records.jsonl"))
+    assert {*texts.values()} == {1}
+    assert len([text for text in texts if "Article 0 " in text]) == 3
+    with pytest.raises(OptionError, match="--every"):
+        JobOptions(out=tmp_path, file=file, every=DAY, from_=tmp_path)
 
 
 @pytest.mark.parametrize(

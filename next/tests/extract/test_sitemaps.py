@@ -104,3 +104,14 @@ def test_any_bytes_are_read_without_an_exception(body: bytes, head: bytes) -> No
 )
 def test_sitemaps_are_known_by_name(url: str, named: bool) -> None:
     assert is_sitemap(url) == named
+
+
+def test_when_pages_changed() -> None:
+    times = ["2026-01-31T10:00:00+02:00", "2026-01-31", "2026-01-31T08:00:00Z", "yesterday", "2026", "9999-12-31"]
+    entries = "".join(f"<url><lastmod>{time}</lastmod><loc>/{n}</loc></url>" for n, time in enumerate(times))
+    facts = read_sitemap(f"<urlset>{entries}<url><loc>/none</loc></url></urlset>".encode(), "https://example.org/s.xml")
+
+    eight = 1_769_846_400.0
+    assert len(facts.pages) == 7
+    found = {url.rpartition("/")[2]: at for url, at in facts.modified.items() if at < 4e9}
+    assert found == {"0": eight, "1": eight + 16 * 3600, "2": eight}

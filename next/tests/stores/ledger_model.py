@@ -145,6 +145,17 @@ class Model:
             self.parked.pop(item.host, None)
         return len(chosen)
 
+    def visit_now(self, changed: dict[str, float], now: float) -> set[str]:
+        late = set()
+        for url, at in changed.items():
+            key, host = url_key(url), url.split("/", 3)[2]
+            if key in self.memory and self.memory[key].seen < at and host in self.held:
+                late.add(host)
+                waits = self.waits.get(key)
+                if waits is not None and waits.kind == "visit" and waits.due > now:
+                    waits.due, waits.failures = 0.0, 0
+        return late
+
     def forget(self, key: bytes) -> bool:
         self.waits.pop(key, None)
         if (ended := self.ended.pop(key, None)) is not None:
@@ -195,7 +206,7 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
                     due = random.choice([0.0, clock.wall() + random.choice([2, 30]), inf])
                     again.append(RetryUrl(item, due, item.failures + 1, "TIMEOUT"))
                 case _:
-                    visit = clock.wall() + 20 if random.random() < 0.2 else None
+                    visit = clock.wall() + 20 if random.random() < 0.4 else None
                     stored.append(StoredUrl(item, visit_at=visit))
                     memory.append(PageMemory(key, f'"{random.random()}"', "", b"x", clock.wall(), 20.0))
         hosts = []
@@ -230,7 +241,7 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
                 model.held[work.name] = set()
 
     async def step() -> None:
-        match random.randrange(19):
+        match random.randrange(22):
             case 0 | 1 | 2 | 3 | 4 | 5:
                 one = batch()
                 assert set(await ledger.commit(one)) == model.commit(one)
@@ -271,6 +282,11 @@ async def play(open_it: Callable[[FakeClock], Ledger], seed: int, steps: int = 6
                 busy = key in in_hand
                 result = await ledger.forget([(host, key)])
                 assert (result.count, list(result.busy)) == ((0, [key]) if busy else (model.forget(key), []))
+            case 19 | 20 | 21:
+                urls = [f"https://{HOSTS[0]}/{number}" for number in range(80)]
+                urls += [waits.url for waits in model.waits.values()]
+                changed = {url: clock.wall() - random.choice([0, 9, 99]) for url in urls}
+                assert set(await ledger.visit_now(changed)) == model.visit_now(changed, clock.wall())
             case 18:
                 model.finished = await ledger.finish()
                 assert model.finished == model.nothing_waits()

@@ -62,6 +62,7 @@ class Result:
     same: bool = False  # what an earlier run or visit has stored still holds
     kept: list[Capture | bytes] = field(default_factory=list)
     rendered: "RenderedPage | None" = None
+    changed: dict[str, float] = field(default_factory=dict)  # pages that a sitemap has, and when they last changed
 
 
 class CrawlHandler:
@@ -205,7 +206,8 @@ class CrawlHandler:
 
     def _request(self, item: QueuedUrl, stored: Stored) -> HttpRequest:
         headers = stored.headers
-        if item.memory is not None and self._job.conditional and (stored.method, stored.body) == ("GET", None):
+        asks = self._job.conditional or self._revisits
+        if item.memory is not None and asks and (stored.method, stored.body) == ("GET", None):
             pairs = (("If-None-Match", item.memory.etag), ("If-Modified-Since", item.memory.modified))
             headers += tuple((name, value) for name, value in pairs if value)
         if not self._job.before_each:
@@ -394,7 +396,7 @@ class CrawlHandler:
             if self._pages is not None and answer.end == "fetched":
                 self._keep_body(response, result)
             self._follow(item, answer, result)
-            result.memory = self._memory(item, answer, response) if result.end == "fetched" else None
+            result.memory = self._memory(item, answer, response) if result.end in ("fetched", "sitemap") else None
             if item.kind == "visit" and item.memory is not None:
                 result.same = result.memory is None or result.memory.digest == item.memory.digest[PLACE:]
                 if result.same:
@@ -404,9 +406,14 @@ class CrawlHandler:
 
     def _memory(self, item: QueuedUrl, answer: ReadAnswer, response: HttpResponse) -> PageMemory | None:
         """What the next request for a page has to know about this one."""
-        etag = (response.header("etag") or "")[:500] if answer.is_whole else ""
-        modified = (response.header("last-modified") or "")[:100] if answer.is_whole else ""
-        if not (self._job.conditional and (etag or modified or self._revisits)):
+        # What a sitemap lists is not stored, so that it has to come whole each time.
+        tells = answer.is_whole and item.function != SITEMAP
+        etag = (response.header("etag") or "")[:500] if tells else ""
+        modified = (response.header("last-modified") or "")[:100] if tells else ""
+        stored = Stored.unpack(item.data)
+        if (stored.method, stored.body) != ("GET", None):
+            return None
+        if not (self._revisits or (self._job.conditional and (etag or modified))):
             return None
         digest = answer.version or blake2b(response.body, digest_size=TEXT).digest()
         if self._pages is None:
@@ -454,6 +461,8 @@ class CrawlHandler:
         ]
         for each in answer.requests:
             # What a sitemap lists is one link from the beginning, however it was found.
+            if each.modified and item.kind == "visit":
+                result.changed[each.url] = each.modified
             deep = 1 if item.function == SITEMAP else item.depth if each.no_deeper else depth
             result.found.append(found_url(each, deep, each.priority or self._priority(each.url)))
 

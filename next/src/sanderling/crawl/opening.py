@@ -226,7 +226,7 @@ async def _open(
     options, functions, job = wanted.options, wanted.functions, wanted.functions.job
     pages = options if isinstance(options, PagesOptions) else None
     folder, name, notes_file = options.out, ROWS[wanted.system], notes_path(options.out, wanted.system)
-    every = pages.every if pages is not None else None
+    every = options.every
     kinds = ("new", "again", "visit") if every is not None else ("new", "again")
     ledger = await stack.enter_async_context(ledger_of(folder, notes, clock, kinds=kinds))
     if notes != before:

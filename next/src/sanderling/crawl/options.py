@@ -41,6 +41,10 @@ class CrawlOptions(RequestOptions, ObserveOptions, HandoverOptions, table="crawl
         (), "Follow links to these pages only: /blog/**, //*.example.org/blog/*.", plan=True
     )
     skip: tuple[Pattern, ...] = option((), "Never follow links to these pages: /login, /*/print.", plan=True)
+    every: Seconds | None = option(
+        None, "Go on, and visit each page again after this time; then sooner what had changed, later what had not.",
+        low=60,
+    )  # fmt: skip
     max_per_host: int | None = option(None, "Pages of one host at most.", low=1)
     max_per_domain: int | None = option(None, "Pages of all hosts under one registered domain at most.", low=1)
     store: SecretOrText | None = option(
@@ -74,10 +78,6 @@ class PagesOptions(CrawlOptions, table="pages", title="Which pages"):
     urls: tuple[Url, ...] = option((), "Where to begin; a folder that exists needs none.", argument="URL")
     depth: int = option(100, "Links to follow from the first addresses at most.", low=0, high=1000, plan=True)
     max_pages: int | None = option(None, "Pages to fetch at most; a larger number goes on.", low=1)
-    every: Seconds | None = option(
-        None, "Go on, and visit each page again after this time; then sooner what had changed, later what had not.",
-        low=60,
-    )  # fmt: skip
     max_same_text: int = option(
         200, "Pages of one kind whose whole text is known already, and four more for each new text; 0: any number.",
         low=0,
@@ -113,3 +113,5 @@ class JobOptions(CrawlOptions, table="jobs", title="Which job"):
         super().__init__(**values)
         if self.out == Path() and self.try_ is None:
             raise OptionError("--out is missing; expected a path, or --try 10 to keep nothing")
+        if self.every is not None and (self.from_ is not None or self.try_ is not None):
+            raise OptionError("--every visits pages again, and --from and --try end; leave one of them out")

@@ -167,7 +167,8 @@ def read_listed(
     """
     facts, stored = read_sitemap(body, head.url), Stored.unpack(head.data)
     named = [(url, function_for(url) if scope.wants(url) else None) for url in facts.pages]
-    found = [FoundRequest(url, function) for url, function in named if function is not None]
+    at = facts.modified
+    found = [FoundRequest(url, name, modified=at.get(url, 0.0)) for url, name in named if name is not None]
     passed = len(facts.pages) - len(found)
     if stored.level < DEEPEST_SITEMAP:
         data = msgspec.structs.replace(Stored(), level=stored.level + 1).pack()

@@ -100,7 +100,8 @@ class CrawlSink:
             await self.handover.publish(self._handed)
         woken = await self._ledger.commit(self._prepared[1])
         self._prepared = None
-        return woken
+        changed = {url: at for done in batch for url, at in done.handled.result.changed.items()}
+        return [*woken, *await self._ledger.visit_now(changed)] if changed else woken
 
     def reopen(self, files: Sequence[RowFile], names_kind: Callable[[str], bool], hosts: Collection[str]) -> None:
         """Go on in rewritten files, from which some kinds of pages and some hosts are gone."""
@@ -156,7 +157,7 @@ class CrawlSink:
                     interval = next_interval(self._every, item.memory, same=result.same)
                     visit_at = wall + interval
                     known = item.memory if known is None or result.same else known
-                    known = msgspec.structs.replace(known, interval=interval)  # type: ignore[type-var] # one is there
+                    known = msgspec.structs.replace(known, interval=interval, seen=wall)  # type: ignore[type-var] # one is there
                 if known is not None:
                     memory.append(known)
                 stored.append(StoredUrl(item, end=result.end, visit_at=visit_at))

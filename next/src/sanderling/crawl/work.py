@@ -44,6 +44,7 @@ class FoundRequest(msgspec.Struct, frozen=True, array_like=True):
     priority: int = 0
     no_deeper: bool = False  # the next page of a list: it is no deeper than this one
     is_deep: bool = False  # deeper than the job allows, so that it is only counted
+    modified: float = 0.0  # when it last changed, by a sitemap, in seconds since 1970
 
 
 class ReadAnswer(msgspec.Struct, array_like=True):

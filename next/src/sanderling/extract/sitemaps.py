@@ -6,6 +6,7 @@ its size: no DTD, so no entities, and bounds on depth, elements and names.
 
 import re
 import zlib
+from datetime import UTC, datetime
 from xml.parsers import expat
 
 import msgspec
@@ -38,6 +39,7 @@ class SitemapFacts(msgspec.Struct, omit_defaults=True):
     pages: tuple[str, ...] = ()
     sitemaps: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()  # what was not read, and why
+    modified: dict[str, float] = {}  # when pages last changed, in seconds since 1970; a day is over by then
 
 
 def is_sitemap(url: str) -> bool:
@@ -77,7 +79,7 @@ def read_sitemap(body: bytes, url: str) -> SitemapFacts:
         cut.append(f"{found.skipped:,} entries that are no URL, the first for this: {found.fault}")
     for listed in (found.pages, found.sitemaps):
         listed.pop(url, None)
-    return SitemapFacts(tuple(found.pages), tuple(found.sitemaps), tuple(cut))
+    return SitemapFacts(tuple(found.pages), tuple(found.sitemaps), tuple(cut), found.modified)
 
 
 def _gunzip(body: bytes, cut: list[str]) -> bytes:
@@ -121,6 +123,9 @@ class _Reading:
         self._elements = 0
         self._open: list[str] = [""]  # the names of the elements that we are in
         self._text = ""  # since the last element began
+        self.modified: dict[str, float] = {}
+        self._page = ""  # of the <url> that we are in
+        self._changed = 0.0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
@@ -143,7 +148,13 @@ class _Reading:
         name = self._open.pop()
         place = self._open[-1], name
         if place in _PAGE:
-            self.add(self._text, self.pages, self._url)
+            self._page = self.add(self._text, self.pages, self._url)
+        elif place == ("url", "lastmod"):
+            self._changed = _seconds(self._text.strip())
+        elif name == "url":
+            if self._page and self._changed:
+                self.modified[self._page] = self._changed
+            self._page, self._changed = "", 0.0
         elif place == _INDEXED:
             self.add(self._text, self.sitemaps, self._url)
 
@@ -156,18 +167,32 @@ class _Reading:
         # Entities could be declared there that unpack to gigabytes. Most often it is a page that says "not found".
         raise _Stop(f"everything: it has a DOCTYPE ({name[:40]}), which sitemaps have none of")
 
-    def add(self, text: str, listed: dict[str, None], base: str | None) -> None:
+    def add(self, text: str, listed: dict[str, None], base: str | None) -> str:
+        """The normal URL that was added, if it is one."""
         text = text.strip()
         if not text:
-            return
+            return ""
         self._entries += 1
         if self._entries > MAX_ENTRIES:
             raise _Stop(f"what follows the first {MAX_ENTRIES:,} entries")
         try:
-            listed[normalise_url(text, base)] = None
+            url = normalise_url(text, base)
         except UrlError as error:
             self.skipped += 1
             self.fault = self.fault or str(error)
+            return ""
+        listed[url] = None
+        return url
+
+
+def _seconds(text: str) -> float:
+    """A time of W3C's in seconds since 1970, of a day its end; 0 for what is none."""
+    try:
+        at = datetime.fromisoformat(text[:40])
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        return at.timestamp() + (86_400 if len(text) == len("2026-01-31") else 0)
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _parse(text: str, found: _Reading) -> None:

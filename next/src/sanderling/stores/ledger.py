@@ -113,6 +113,9 @@ class Ledger(Protocol):
     async def retry(self, end: str, *, host: str | None = None, code: str | None = None) -> int:
         """Let URLs that ended like this wait again; "waiting" makes due what waits for later. How many."""
 
+    async def visit_now(self, changed: Mapping[str, float]) -> list[str]:
+        """Make the next visits due of pages that have changed since they were seen, at hosts that are held: those."""
+
     async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
         """Remove URLs, each given by host and key, and never take them up again; without a key all of the host."""
 

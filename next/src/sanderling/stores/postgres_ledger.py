@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
@@ -44,6 +44,7 @@ from sanderling.stores.rows import (
     host_keys,
     host_work,
     hosts_to_wake,
+    late_visits,
     memory_row,
     page_end,
     page_query,
@@ -693,6 +694,22 @@ class PostgresLedger:
         if total:
             await self._change(db, "finished = false")
         return total
+
+    async def visit_now(self, changed: Mapping[str, float]) -> list[str]:
+        """Make the next visits due of pages that have changed since they were seen, at hosts that are held: those."""
+        return await self._alone(self._write(partial(self._visit_now, changed)))
+
+    async def _visit_now(self, changed: Mapping[str, float], db: Connection) -> list[str]:
+        urls = {url_key(url): url for url in changed}
+        seen = await db.fetch("SELECT key, seen FROM memory WHERE key = ANY($1::uuid[])", list(urls))
+        late = late_visits(changed, urls, seen, self._held)
+        now = self._clock.wall()
+        for host, keys in late.items():
+            found = (await self._find(db, host, keys)).values()
+            rows = [row for row in found if row[1] == VISIT and due_of(row[2]) > now]
+            await db.execute(sql.REMOVE, *columns([row[:4] for row in rows], 4))
+            await self._put(db, [requeued_row(row) for row in rows])
+        return sorted(late)
 
     async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
         """Remove URLs, each given by host and key, and never take them up again."""

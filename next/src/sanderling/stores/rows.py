@@ -2,7 +2,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from math import inf
 from typing import Any
@@ -201,6 +201,18 @@ def page_query(state: str, host: str | None, code: str | None, last: Row | None,
 def page_end(state: str, rows: Sequence[Sequence[Any]]) -> Row:
     """The key of the last row of a page."""
     return tuple(rows[-1][:4] if state == "waiting" else rows[-1][:1])
+
+
+def late_visits(
+    changed: Mapping[str, float], urls: Mapping[bytes, str], seen: Iterable[Sequence[Any]], hosts: Container[str]
+) -> dict[str, set[bytes]]:
+    """The keys of pages that have changed since they were `seen`, by host, as far as it is one of these."""
+    late: dict[str, set[bytes]] = {}
+    for key, at in seen:
+        url = urls[key]
+        if at < changed[url] and (host := url.split("/", 3)[2]) in hosts:
+            late.setdefault(host, set()).add(key)
+    return late
 
 
 class Changes:

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from math import inf
@@ -40,6 +40,7 @@ from sanderling.stores.rows import (
     host_keys,
     host_work,
     hosts_to_wake,
+    late_visits,
     memory_row,
     page_end,
     page_query,
@@ -487,6 +488,22 @@ class SqliteLedger:
         self._last_id += total
         self.finished = self.finished and not total
         return total
+
+    async def visit_now(self, changed: Mapping[str, float]) -> list[str]:
+        """Make the next visits due of pages that have changed since they were seen, at hosts that are held: those."""
+        return await self._file.call(lambda: self._visit_now(changed))
+
+    def _visit_now(self, changed: Mapping[str, float]) -> list[str]:
+        urls = {url_key(url): url for url in changed}
+        seen = self._select_by_key("SELECT key, seen FROM memory", "key", list(urls))
+        late = late_visits(changed, urls, seen, self._held)
+        now = self._clock.wall()
+        with self._file.transaction() as db:
+            for host, keys in late.items():
+                rows = [row for row in self._find(host, keys) if row[1] == VISIT and due_of(row[2]) > now]
+                db.executemany(_REMOVE, [row[:4] for row in rows])
+                db.executemany(_PUT, [requeued_row(row) for row in rows])
+        return sorted(late)
 
     async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
         """Remove URLs, each given by host and key, and never take them up again."""
