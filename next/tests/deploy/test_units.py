@@ -23,19 +23,19 @@ def program(name: str, package: str) -> str:
 
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
     verify = program("systemd-analyze", "systemd")
-    named = []
+    named = list[Path]()
     for path in (DEPLOY / "systemd").glob("sanderling-*"):
         unit = tmp_path / path.name.replace("@.", "@shop.")
         # The program of the unit is not installed here.
         unit.write_text(path.read_text().replace("/usr/local/bin/sanderling", "/bin/true"))
         named.append(unit)
     assert len(named) >= 3
-    done = subprocess.run([verify, "verify", *named], capture_output=True, text=True, check=False)
+    done = subprocess.run([verify, "verify", *map(str, named)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def test_logrotate_takes_its_file() -> None:
-    words = [program("logrotate", "logrotate"), "--debug", DEPLOY / "logrotate" / "sanderling"]
+    words = [program("logrotate", "logrotate"), "--debug", str(DEPLOY / "logrotate" / "sanderling")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "error" not in done.stderr
@@ -55,7 +55,7 @@ def test_the_health_command_of_the_image() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def healthy(*words: str) -> tuple[int, str]:
-        command = [sys.executable, DEPLOY / "container" / "healthy.py", str(server.server_port), *words]
+        command = [sys.executable, str(DEPLOY / "container" / "healthy.py"), str(server.server_port), *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout
 

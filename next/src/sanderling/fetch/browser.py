@@ -167,12 +167,13 @@ class BrowserRenderer:
 
     async def render(self, response: HttpResponse) -> RenderedPage:
         """What the scripts of a page make of it. Raises RenderError."""
+        running: _Running | None = None
         async with self._tabs:
             try:
                 async with self._shared() as running:
                     made = await self._visit(running, response)
             except RenderError:
-                if running.browser.is_connected() and not running.retired:
+                if running is None or (running.browser.is_connected() and not running.retired):
                     raise
                 # Which of the pages has killed it, nobody knows: each of them gets a browser to itself.
                 alone = await self._launch()
@@ -185,15 +186,12 @@ class BrowserRenderer:
     @asynccontextmanager
     async def _shared(self) -> AsyncIterator[_Running]:
         async with self._starting:
-            before = self._running
-            if before is None or not before.is_fresh:
-                self._running = None
+            running = self._running
+            if running is None or not running.is_fresh:
+                before, self._running = running, None
                 if before is not None and not before.open:
                     await before.close()
-                self._running = await self._launch()
-            running = self._running
-        if running is None:
-            raise RenderError("rendering: there is no browser")
+                running = self._running = await self._launch()
         running.open += 1
         running.pages += 1
         try:
@@ -257,6 +255,7 @@ class _Visit:
         self._url = response.url
         self._site = domain_of(host_of(response.url))
         self._group = group
+        self._page: Page | None = None
         self._asking: set[asyncio.Task[None]] = set()
         self._waiting = 0  # for leave
         self._opened = self._loaded = self._crashed = self._over = False
@@ -278,7 +277,7 @@ class _Visit:
 
     async def _open(self, context: BrowserContext) -> RenderedPage:
         """Open the page, wait until it rests, and take what it has become."""
-        page = await _answered(self._begin(context))
+        page = self._page = await _answered(self._begin(context))
         page.on("load", self._on_load)
         page.on("crash", self._on_crash)
         context.on("page", self._refuse)  # every other one
@@ -368,7 +367,8 @@ class _Visit:
             self._wishes -= 1
             await route.fulfill(status=self._response.status, headers=headers, body=self._response.body)
             return
-        if request.method == "GET" and request.frame.parent_frame is None and not self._onward:
+        is_own = self._page is not None and request.frame == self._page.main_frame
+        if request.method == "GET" and is_own and not self._onward:
             with suppress(UrlError):
                 found = normalise_url(url)
                 self._onward = found if found != self._url else ""
