@@ -94,6 +94,7 @@ def test_bad_words_are_answered_in_one_sentence(tmp_path: Path) -> None:
         (("publish", bad, "--out", tmp_path / "o"), "bad.jsonl, line 2: the message has nothing"),
         (("publish", bad), "expected --out FOLDER or --broker"),
         (("replay", "--out", tmp_path / "o"), "expected --parked or --dead"),
+        (("replay", "--parked", "--out", tmp_path / "nosuch"), "has no queue"),
         (("migrate", "--database", "env:DB"), "expected postgres://"),
         (("migrate", "base", "--database", "env:PG"), "add --yes"),
     ):

@@ -14,7 +14,7 @@ from sanderling.formats.envelope import EXCHANGE, KEY, QUEUE, EnvelopeError, rea
 from sanderling.options import OptionError
 from sanderling.redact import redact
 from sanderling.stores.broker import BrokerAway
-from sanderling.stores.queue_file import QueueFile
+from sanderling.stores.queue_file import FILE, QueueFile
 
 AT_ONCE = 200  # messages that are confirmed together
 
@@ -99,6 +99,8 @@ def replay(options: ReplayOptions, context: Prints) -> Exit:
 async def _replay(options: ReplayOptions, suffix: str) -> int:
     name = options.queue_name
     if options.out is not None:
+        if not (options.out / FILE).exists():
+            raise FolderError(f"{options.out} has no queue", "give the folder that --out named, or --broker")
         async with QueueFile(options.out) as file:
             return await file.replay(name, suffix)
     from sanderling.stores.rabbitmq import OutgoingMessage, QueueConsumer, QueuePublisher  # noqa: PLC0415 - an extra
