@@ -138,6 +138,49 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
             assert "did:plc:" in str(caught.value)
 
 
+def test_an_index_that_is_not_the_blocks_is_refused(tmp_path: Path) -> None:
+    given = some_repos(3)
+    blocks = sorted(map(block_of, given), key=lambda block: block[6:40])
+    sizes = [len(block) for block in blocks]
+    places = [64, 64 + sizes[0], 64 + sizes[0] + sizes[1]]
+    entries = [index_entry(block, place) for block, place in zip(blocks, places, strict=True)]
+    end = 64 + sum(sizes)
+    path = tmp_path / "x.rca"
+
+    def refuses(entries: list[bytes], found: str, repos: int = 3) -> None:
+        index = struct.pack("<I", repos) + b"".join(entries)
+        footer = struct.pack("<qIIII8s", end, len(index), repos, zlib.crc32(index), 0, b"REPOARCH")
+        path.write_bytes(RcaHeader(5, repos, end).encode() + b"".join(blocks) + index + footer)
+        with pytest.raises(RcaError, match=found), RcaReader(path) as reader:
+            reader.verify()
+
+    refuses([entries[1], entries[0], entries[2]], "out of order")
+    refuses(entries[:2], "3 repos, and an index of 2")
+    refuses(entries[:2], "not in the index", repos=2)
+    refuses([entries[0], entries[0], *entries[1:]], "is there twice", repos=4)
+    refuses([*entries[:2], entries[2] + b"x"], "goes beyond the index")
+    refuses([entries[0], entries[1], index_entry(blocks[2], places[1])], "is there twice")
+    renamed = entries[0].replace(b"did:plc:", b"did:plb:")
+    refuses([renamed, *entries[1:]], "a block of did:plc:0*, expected did:plb:")
+
+
+def test_several_repos_of_one_did_in_any_order(tmp_path: Path) -> None:
+    """As the seed's writer leaves them."""
+    block = block_of(("did:plc:a", "p", "r", 1, {}))
+    entries = [index_entry(block, 64 + len(block)), index_entry(block, 64)]
+    index = struct.pack("<I", 2) + b"".join(entries)
+    end = 64 + 2 * len(block)
+    footer = struct.pack("<qIIII8s", end, len(index), 2, zlib.crc32(index), 0, b"REPOARCH")
+    path = tmp_path / "x.rca"
+    path.write_bytes(RcaHeader(5, 2, end).encode() + 2 * block + index + footer)
+
+    with RcaReader(path) as reader:
+        assert reader.verify() == 2
+        assert list(reader.places()) == [("did:plc:a", 64, len(block)), ("did:plc:a", 64 + len(block), len(block))]
+        with pytest.raises(RcaError, match="no block begins here"):
+            reader.block_at(65)
+
+
 def reader_start(data: bytes) -> int:
     return int.from_bytes(data[24:32], "little")
 

@@ -2,17 +2,8 @@
 
     [header 64] [block]... [index] [footer 32]
 
-Numbers are little-endian, checksums CRC-32 (IEEE), times microseconds since 1970. A block is
-
-    u32 size (with these four bytes), DID, PDS, rev, i64 crawled at, u16 collections, u32 CRC of all that follows,
-    [name, u32 records, u32 packed size]... [zstd frame]...
-
-where a text is a u16 size and UTF-8, and a frame unpacks to [u16 size, rkey, u32 size, JSON]... The index is
-[u32 entries] [DID, i64 offset, u32 size, u32 CRC of the whole block]..., sorted by DID. Header and footer both say
-where it is and how many repos there are; zeros there in the header are those of a file that was never finished.
-
-What no checksum covers: the header's time of creation, always; in a file that is not finished also each block's DID,
-PDS, rev and time, since only the index has checksums of whole blocks.
+docs/formats.md has the fields. What no checksum covers: the header's time of creation, always; in a file that is not
+finished also each block's DID, PDS, rev and time, since only the index has checksums of whole blocks.
 """
 
 import os
@@ -251,7 +242,8 @@ class RcaReader:
         """DID, offset and size of each block, in the order of the file; of a finished file, by its index alone."""
         if not self.finished:
             yield from ((block.did, block.offset, len(block.data)) for block in self)
-        for place in self._places.values() if self.finished else ():
+            return
+        for place in self._places.values():
             did, offset, size, _ = self._entry(place)
             yield did.decode(errors="replace"), offset, size
 
@@ -288,13 +280,13 @@ class RcaReader:
     @cached_property
     def _places(self) -> dict[int, int]:
         """For the offset of each block, in the order of the file, where its entry is in the index."""
-        at, last_did, last_offset = _U32.size, b"", 0
+        at, last = _U32.size, b""
         packed = []  # offset, size and place in one number: a million tuples cost three times as much
         while at < len(self._index):
             did, offset, size, _ = self._entry(at)
-            if did < last_did or (did == last_did and offset <= last_offset):
+            if did < last:  # the seed's writer has several of one DID in any order
                 raise self._error(self.header.index_offset + at, f"an index entry of {did!r:.80} out of order")
-            last_did, last_offset = did, offset
+            last = did
             packed.append(offset << 64 | size << 32 | at)
             at += _U16.size + len(did) + ENTRY.size
         if _U32.unpack_from(self._index) != (len(packed),) or len(packed) != self.header.repos:
@@ -363,6 +355,3 @@ class RcaReader:
 
     def _error(self, offset: int, found: str) -> RcaError:
         return RcaError(self.path, offset, found)
-
-    def __repr__(self) -> str:
-        return f"<RcaReader {self.path}: {f'{self.header.repos} repos' if self.finished else 'not finished'}>"
