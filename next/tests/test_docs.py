@@ -18,7 +18,7 @@ DOCS = [
 ]
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 BLOCK = re.compile(r"```(\w+)[^\n]*\n(.*?)```", re.DOTALL)
-FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
+FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]+)")
 # Of the program itself; of benchmarks; of systemctl.
 OTHERS = frozenset({"help", "version", "completion", "list", "quick", "rival", "now"})
 

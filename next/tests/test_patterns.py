@@ -67,6 +67,7 @@ SLOW: dict[str, list[Attack]] = {
     "fetch.cookies._TIME": [("", "1:", ""), ("1:1:", "1", "")],
     "fetch.cookies._DAY": [("", "1", "")],
     "fetch.cookies._YEAR": [("", "1", "")],
+    "repos.atproto._DID": [("did:plc:", "a", "+"), ("did:", "a", "")],
     "fetch.options._CONTACT": [("mailto:", "a", " ")],
     "extract.content._BAD_NAME": [("", "most-", ""), ("", "ad-", ""), ("", "share", "x")],
     "extract.content._GOOD_NAME": [("", "mai", ""), ("", "conten", "")],

@@ -29,6 +29,7 @@ FLOORS = (
 FLOOR = {unit: number for number, units in enumerate(FLOORS) for unit in units}
 # What their documentation names. Anything else of another package may change without notice.
 DOCUMENTED = frozenset(
+    "pyarrow.parquet redis.asyncio redis.backoff redis.exceptions redis.retry "
     "ada_url aio_pika aio_pika.exceptions aiohttp aiohttp.abc aiohttp.resolver aiohttp.web aiormq.exceptions"
     " alembic alembic.config asyncpg asyncpg.exceptions backports backports.zstd brotli cbrrr clickhouse_connect"
     " clickhouse_connect.driver.exceptions compression.zstd fastwarc.warc html_to_markdown jmespath"

@@ -155,6 +155,67 @@ SYSTEMS: tuple[System, ...] = (
             ),
         ),
     ),
+    System(
+        "repos",
+        "Archives of ATProto repos, host by host.",
+        ("repos.json",),
+        "sanderling.repos.system",
+        (
+            Command(
+                "repos crawl",
+                "Archive the repos of all accounts of a directory, as fast as each host allows.",
+                "sanderling.repos.options:ReposOptions",
+                example="repos crawl --did-file accounts.txt --out archive",
+            ),
+            Command(
+                "repos directory",
+                "Fill a file with all accounts and their hosts, from the log of did:plc.",
+                "sanderling.repos.options:DirectoryOptions",
+                function="sanderling.repos.commands:directory",
+                example="repos directory archive/directory.db",
+            ),
+            Command(
+                "repos get",
+                "Print the records of one account, from an archive or from its host.",
+                "sanderling.repos.options:GetOptions",
+                "Inspect",
+                "sanderling.repos.get:get",
+                "repos get did:plc:z72i7hdynmk6r22z27h6tvur --out archive",
+            ),
+            Command(
+                "repos inspect",
+                "Print header, index and collections of segments, and check every checksum.",
+                "sanderling.repos.options:InspectOptions",
+                "Inspect",
+                "sanderling.repos.commands:inspect",
+                "repos inspect archive/segment_0001.rca",
+            ),
+            Command(
+                "repos status",
+                "Print the progress that Redis has, or the folder.",
+                "sanderling.repos.options:ProgressOptions",
+                "Inspect",
+                "sanderling.repos.commands:status",
+                "repos status --redis-address localhost:6379",
+            ),
+            Command(
+                "repos replay",
+                "Write the records of an archive to ClickHouse, Parquet or JSON Lines.",
+                "sanderling.repos.options:RepoReplayOptions",
+                "Export",
+                "sanderling.repos.replay:replay",
+                "repos replay --input-dir archive --to parquet:records",
+            ),
+            Command(
+                "repos reset",
+                "Remove the segments and the progress of an archive.",
+                "sanderling.repos.options:ResetOptions",
+                "Maintain",
+                "sanderling.repos.commands:reset",
+                "repos reset --output-dir archive --redis-address localhost:6379",
+            ),
+        ),
+    ),
 )
 
 

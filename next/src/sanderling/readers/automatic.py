@@ -2,6 +2,22 @@
 
 import os
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from sanderling.forms import Form
+
+AUTO = -1
+
+
+def _count_of(text: str) -> int:
+    return AUTO if text == "auto" else int(text)
+
+
+def _shown(count: int) -> str:
+    return "auto" if count == AUTO else str(count)
+
+
+ReaderCount = Annotated[int, Form(_count_of, "a whole number or auto", "N|auto", _shown)]
 
 EACH = 256 << 20  # bytes a reader counts as: 25 MB as a rule, 459 MB of address space for a page of 20 MB
 

@@ -113,6 +113,10 @@ class Clickhouse:
         names, values = list(columns), list(columns.values())
         await self._call(lambda: self._client.insert(table, values, column_names=names, column_oriented=True))
 
+    async def insert_arrow(self, table: str, names: Sequence[str], rows: bytes) -> None:
+        """Insert rows that lie in an Arrow stream, by the names of their columns."""
+        await self._call(lambda: self._client.raw_insert(table, names, rows, fmt="ArrowStream"))
+
     async def _call(self, work: Callable[[], T]) -> T:
         """Run it in the thread, in the order of the calls, to its end even if the caller is cancelled."""
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, self._plainly, work))

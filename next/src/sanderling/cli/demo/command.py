@@ -16,6 +16,7 @@ from sanderling.cli.demo.journal import journal
 from sanderling.cli.demo.orders import orders
 from sanderling.cli.demo.posts import posts
 from sanderling.cli.demo.shop import shop
+from sanderling.cli.demo.social import social
 from sanderling.cli.demo.track import track
 from sanderling.cli.demo.upstream import Upstream
 from sanderling.cli.parse import parse
@@ -37,6 +38,7 @@ UPSTREAMS: dict[str, Callable[[Clock], Upstream]] = {
     "polling": track,
     "sequence": orders,
     "events": posts,
+    "repos": social,
 }
 
 
