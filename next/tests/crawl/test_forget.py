@@ -190,9 +190,13 @@ async def test_exports_are_written_anew_or_refused_before_anything_is_removed(tm
     context = Context((), {}, tmp_path)
 
     with pytest.raises(FolderError, match="no export"):
-        await asyncio.to_thread(forget, ForgetOptions(folder=out, things=things, export=(targets[0], foreign)), context)
+        await asyncio.to_thread(
+            forget, ForgetOptions(folder=out, things=things, export=(str(targets[0]), str(foreign))), context
+        )
     assert left(out, b"walrus")
-    code = await asyncio.to_thread(forget, ForgetOptions(folder=out, things=things, export=tuple(targets)), context)
+    code = await asyncio.to_thread(
+        forget, ForgetOptions(folder=out, things=things, export=tuple(map(str, targets))), context
+    )
 
     assert code is Exit.DONE
     assert not left(tmp_path, b"walrus")

@@ -91,10 +91,14 @@ class Archive:
 
     def counts(self, number: int, block: Block) -> bool:
         """Whether a repo is the newest of its account, which is not gone or left out."""
-        stone = self.tombstones.get(block.did)
-        if (stone is not None and stone.at >= block.crawled_at) or self.left_out.names(block.did, block.pds):
+        if self.is_gone(block) or self.left_out.names(block.did, block.pds):
             return False
         return self.is_newest(number, block.did, block.offset)
+
+    def is_gone(self, block: Block) -> bool:
+        """Whether the account was gone after its repo was archived."""
+        stone = self.tombstones.get(block.did)
+        return stone is not None and stone.at >= block.crawled_at
 
     def is_newest(self, number: int, did: str, offset: int) -> bool:
         """Whether the account has no later repo than the one there."""
@@ -109,12 +113,13 @@ class Archive:
         for did, stone in self.tombstones.items():
             if did not in last:
                 yield stone, False
-            elif stone.at >= self._crawled_at(*last[did]):
+            elif self.is_gone(self.block_at(*last[did])):
                 yield stone, True
 
-    def _crawled_at(self, path: Path, offset: int) -> int:
+    def block_at(self, path: Path, offset: int) -> Block:
+        """One repo of a segment."""
         with disk_errors(path), RcaReader(path) as reader:
-            return reader.block_at(offset).crawled_at
+            return reader.block_at(offset)
 
     def _newest(self) -> dict[bytes, tuple[int, int]]:
         """Where the newest repo is of each account that has several."""

@@ -36,6 +36,7 @@ class RepoCategory(StrEnum):
     TIMEOUT = "timeout"
     UNKNOWN = "unknown"
     SUSPENDED = "suspended"
+    DELETED = "deleted"  # by the directory
     DID_MISMATCH = "did_mismatch"
     TOO_LARGE = "too_large"
     INCOMPLETE = "incomplete"  # what came is not all of it
@@ -45,7 +46,15 @@ class RepoCategory(StrEnum):
     UNCHANGED = "unchanged"  # since it was archived
 
 
-GONE = frozenset({RepoCategory.NOT_FOUND, RepoCategory.DEACTIVATED, RepoCategory.TAKENDOWN, RepoCategory.SUSPENDED})
+GONE = frozenset(
+    {
+        RepoCategory.NOT_FOUND,
+        RepoCategory.DEACTIVATED,
+        RepoCategory.TAKENDOWN,
+        RepoCategory.SUSPENDED,
+        RepoCategory.DELETED,
+    }
+)
 PERMANENT = GONE | {
     RepoCategory.PARSE_ERROR,
     RepoCategory.DID_MISMATCH,

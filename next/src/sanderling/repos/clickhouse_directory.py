@@ -20,6 +20,8 @@ _COLUMNS = "SELECT name FROM system.columns WHERE database = currentDatabase() A
 class ClickhouseDirectory:
     """A directory in a ClickHouse. Endpoints that are no plain host are left out."""
 
+    knows_deleted = True
+
     def __init__(self, address: str, user: str, password: str, *, private: bool) -> None:
         self._database = Clickhouse(address, user, password)
         self._private = private

@@ -22,7 +22,7 @@ from sanderling.repos.redis_progress import open_redis
 from sanderling.repos.sink import ARCHIVED, TOMBSTONES, iso
 
 
-class Prints(Protocol):
+class TextOutput(Protocol):
     """What a command prints by."""
 
     out: TextIO
@@ -63,7 +63,7 @@ class InspectSummary(msgspec.Struct):
     collections: dict[str, CollectionCount]
 
 
-def inspect(options: InspectOptions, context: Prints) -> Exit:
+def inspect(options: InspectOptions, context: TextOutput) -> Exit:
     """Print header, index and collections of a segment, or of all in a folder, and check every checksum."""
     place = options.place
     with disk_errors(place):
@@ -114,7 +114,7 @@ def _inspect(path: Path, collections: dict[str, CollectionCount]) -> SegmentSumm
     return summary
 
 
-def status(options: ProgressOptions, context: Prints) -> Exit:
+def status(options: ProgressOptions, context: TextOutput) -> Exit:
     """Print the progress that Redis has, or the folder."""
     found = asyncio.run(_status(options))
     if options.json:
@@ -149,7 +149,7 @@ async def _status(options: ProgressOptions) -> dict[str, int | str]:
     return found | {"segment_num": sum(each.file.endswith(".rca") for each in files)}
 
 
-def reset(options: ResetOptions, context: Prints) -> Exit:
+def reset(options: ResetOptions, context: TextOutput) -> Exit:
     """Remove the progress, in Redis too if it is named, and the segments."""
     keys = asyncio.run(_reset_redis(options.redis_address)) if options.redis_address is not None else 0
     removed = 0
@@ -174,7 +174,7 @@ async def _reset_redis(address: str) -> int:
         return await redis.reset()
 
 
-def directory(options: DirectoryOptions, context: Prints) -> Exit:
+def directory(options: DirectoryOptions, context: TextOutput) -> Exit:
     """Fill a directory, or bring it up to date."""
     import uvloop  # noqa: PLC0415 - 20 ms
 

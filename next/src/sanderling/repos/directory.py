@@ -35,6 +35,7 @@ class Directory(Protocol):
     """What the feed reads, and what is asked of accounts whose host says that they are gone."""
 
     place: str  # where it is, for people
+    knows_deleted: bool  # whether it says which accounts were deleted
 
     async def __aenter__(self) -> Self:
         """Open it. Raises FolderError or OptionError."""
@@ -51,6 +52,8 @@ class Directory(Protocol):
 
 class FileDirectory:
     """A list that somebody wrote, a line `DID HOST` each; # begins a comment."""
+
+    knows_deleted = False
 
     def __init__(self, path: Path, *, private: bool) -> None:
         self.place = str(path)
@@ -91,6 +94,8 @@ class FileDirectory:
 
 class SqliteDirectory:
     """A directory in a file, filled from the log of PLC by `repos directory`."""
+
+    knows_deleted = True
 
     def __init__(self, path: Path, *, private: bool = False, read_only: bool = True) -> None:
         self.place = str(path)

@@ -34,6 +34,7 @@ class RepoState(msgspec.Struct):
     fed: bool = False  # the directory was read to its end
     ended: bool = False  # the run has ended by itself
     first_segment: int = 1  # of this run
+    looked: bool = True  # whether accounts that the directory has deleted since the run before got their tombstones
     excluded: str = ""  # a digest of what is left out, and of the directory
 
 
@@ -62,12 +63,21 @@ class DirectoryFeed:
         """Whether all of the directory was read."""
         return self.state.fed
 
-    async def run(self, wake: Callable[[Sequence[str]], None], is_roomy: Callable[[int], bool]) -> None:
-        """Read the directory to its end; `is_roomy` says whether more is of use, of how many DIDs wait."""
+    async def run(
+        self, wake: Callable[[Sequence[str]], None], is_roomy: Callable[[int], bool], is_idle: Callable[[], bool]
+    ) -> None:
+        """Read the directory to its end, but no further ahead than is of use.
+
+        `is_roomy` says whether another page is, with so many DIDs waiting. Workers without work get one now and then in
+        any case: what waits may be at hosts that are slow.
+        """
         try:
             while not self.state.fed:
                 await self._feed_page(wake)
+                since = self._clock.now()
                 while not self.state.fed and not is_roomy((await self._ledger.counts()).waiting):
+                    if is_idle() and self._clock.now() - since >= NEWS:
+                        break
                     await self._clock.sleep(LOOK)
         finally:
             self.news.set()

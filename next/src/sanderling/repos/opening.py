@@ -198,13 +198,13 @@ async def _begin(
     excluded = blake2b(listed.encode(), digest_size=8).hexdigest()
     if state.ended and options.refresh:
         await ledger.new_run()
-        state = RepoState(first_segment=segments.number + 1)
+        state = RepoState(first_segment=segments.number + 1, looked=False)
     elif state.ended:
         # What failed for now is tried again, and so is what a list named that may name it no more.
         for category in TRANSIENT:
             await ledger.retry(FAILED, code=category)
         await ledger.retry("waiting")
-        state = RepoState(first_segment=state.first_segment)
+        state = RepoState(first_segment=state.first_segment, looked=False)
     if excluded != state.excluded:
         await ledger.retry(LEFT_OUT)
         state.cursor, state.fed, state.excluded = "", False, excluded

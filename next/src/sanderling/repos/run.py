@@ -11,12 +11,14 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.engine.loop import Engine
 from sanderling.files import Exit
-from sanderling.formats.segments import Segments
+from sanderling.formats.rca import Block
+from sanderling.formats.segments import Segments, segment_number
 from sanderling.limit import Limiter
 from sanderling.observe.alerts import Alert, Alerts, Level
 from sanderling.observe.control import Control, ControlRequest
 from sanderling.observe.report import Report
 from sanderling.readers.pool import Readers
+from sanderling.repos.archive import Archive
 from sanderling.repos.atproto import RepoCategory, account_at
 from sanderling.repos.away import Servers
 from sanderling.repos.directory import Directory
@@ -71,11 +73,11 @@ class ReposRun:
         """Archive until nothing is left to request; the exit code."""
         parts = self.parts
         async with asyncio.TaskGroup() as group:
-            beside = [
-                group.create_task(work)
-                for work in (parts.feed.run(parts.engine.wake, self._is_roomy), self._look(), self._hear())
-            ]
+            feeding = parts.feed.run(parts.engine.wake, self._is_roomy, self._is_idle)
+            beside = [group.create_task(work) for work in (feeding, self._look(), self._hear(), self._bury())]
             await parts.engine.run()
+            if not self.stopped:
+                await beside[-1]
             for task in beside:
                 task.cancel()
         await asyncio.to_thread(parts.segments.close)
@@ -113,6 +115,25 @@ class ReposRun:
                 waiting = []
         await redis.record(failed=waiting)
 
+    async def _bury(self) -> None:
+        """Give those accounts a tombstone that are archived, and that the directory has deleted since."""
+        parts, state = self.parts, self.parts.feed.state
+        if state.looked or not parts.directory.knows_deleted:
+            return
+        archive = Archive(parts.folder, await parts.ledger.row_files())
+        gone: list[tuple[Block, int]] = []
+        for path in archive.segments:
+            places = await asyncio.to_thread(lambda path=path: list(archive.places(path)))  # type: ignore[misc]
+            for start in range(0, len(places), CHUNK):
+                dids = {did: offset for did, offset, _ in places[start : start + CHUNK]}
+                found = await parts.servers.call(lambda dids=dids: parts.directory.find(list(dids)))  # type: ignore[misc]
+                is_present = segment_number(path) >= state.first_segment
+                run = parts.ledger.run if is_present else parts.ledger.run - 1
+                blocks = [archive.block_at(path, dids[did]) for did, host in found.items() if not host]
+                gone += [(block, run) for block in blocks if not archive.is_gone(block)]
+        state.looked = True
+        await parts.sink.bury(gone, msgspec.msgpack.encode(state))
+
     def _is_roomy(self, waiting: int) -> bool:
         """Whether another page of the directory is of use, with so many DIDs waiting."""
         facts = self.parts.engine.facts()
@@ -120,11 +141,11 @@ class ReposRun:
         if waiting <= AHEAD * page:
             return True
         active = facts.hosts - len(facts.parked)
-        if active < FEW_HOSTS and waiting < MOST_AHEAD * page:
-            return True
-        return (
-            facts.inflight < self.parts.options.workers // 2
-        )  # the hosts that wait cannot be requested faster: others can
+        return active < FEW_HOSTS and waiting < MOST_AHEAD * page
+
+    def _is_idle(self) -> bool:
+        """Whether half of the workers have nothing to do."""
+        return self.parts.engine.facts().inflight < self.parts.options.workers // 2
 
     async def _look(self) -> None:
         while True:

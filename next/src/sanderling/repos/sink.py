@@ -16,7 +16,9 @@ from sanderling.clock import Clock
 from sanderling.engine.blame import Verdict
 from sanderling.engine.ports import Done, Parked
 from sanderling.fetch.client import Client
+from sanderling.formats.rca import Block
 from sanderling.formats.segments import Segments
+from sanderling.ids import url_key
 from sanderling.outcome import Outcome
 from sanderling.records.rows import RowWriter
 from sanderling.repos.atproto import GONE, RepoCategory, account_at, address_of, category_of
@@ -94,15 +96,28 @@ class RepoSink:
         self._servers = servers
         self._rows = rows  # repos in the present segment
         self._pace_at: dict[str, float] = {}
+        self._writing = asyncio.Lock()
 
     async def write(self, batch: Sequence[Done], parked: Sequence[Parked]) -> Sequence[str]:
         """All of it or nothing."""
-        commit, done, failed = await self._prepare(batch, parked)
-        redis = self._redis
-        if redis is not None and (done or failed):
-            number = self._segments.number or None
-            await self._servers.call(lambda: redis.record(done, failed, segment=number))
-        return await self._ledger.commit(commit)
+        async with self._writing:
+            commit, done, failed = await self._prepare(batch, parked)
+            redis = self._redis
+            if redis is not None and (done or failed):
+                number = self._segments.number or None
+                await self._servers.call(lambda: redis.record(done, failed, segment=number))
+            return await self._ledger.commit(commit)
+
+    async def bury(self, gone: Sequence[tuple[Block, int]], state: bytes) -> None:
+        """Note that the directory has deleted accounts whose repos are here, archived in these runs."""
+        async with self._writing:
+            at = round(self._clock.wall() * 1e6)
+            for block, run in gone:
+                stone = Tombstone(block.did, block.pds, RepoCategory.DELETED, at)
+                key = url_key(address_of(block.pds, block.did))
+                self._tombstones.append(key, [msgspec.json.encode(stone)], run)
+            files = await asyncio.to_thread(self._tombstones.write)
+            await self._ledger.commit(Batch(files=files, state=state))
 
     async def _prepare(
         self, batch: Sequence[Done], parked: Sequence[Parked]
@@ -138,6 +153,8 @@ class RepoSink:
                 write.found.append(FoundUrl(address_of(elsewhere, did), elsewhere.partition("//")[2]))
             elif category in GONE:
                 write.tombstones.append((item, Tombstone(did, host, category, round(wall * 1e6))))
+                if item.memory is not None:  # when it is active again, it is fetched, be it as it was
+                    write.memory.append(PageMemory(item.key))
             end = MOVED if category is RepoCategory.MOVED else _ENDS.get(category, FAILED)
             detail = elsewhere if category is RepoCategory.MOVED else (result.detail or outcome.detail)[:500]
             write.ended.append(EndedUrl(item, end, category, outcome.status, detail, item.failures + 1))

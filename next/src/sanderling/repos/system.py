@@ -18,7 +18,7 @@ from sanderling.records.rows import RowReader
 from sanderling.repos.archive import Archive, ArchiveRows, key_of, lines_of
 from sanderling.repos.atproto import account_at, is_did
 from sanderling.repos.feed import RepoState
-from sanderling.repos.forget import forget
+from sanderling.repos.forget import forget, forget_rows
 from sanderling.repos.opening import LEDGER, ledger_of, open_run, read_notes
 from sanderling.repos.sink import TOMBSTONES, iso
 from sanderling.stores import Ledger, RowFile, UrlState
@@ -91,11 +91,21 @@ async def verify(folder: Path) -> Verified:
                 for block in archive.read(path):
                     keys.append(key_of(block))
                     records += sum(each.records for each in block.collections)
-            found = await ledger.verify(keys)
+            # An account that the directory has deleted is known, and `forget --gone` has removed its repo.
+            known = set(keys)
+            with RowReader(folder, TOMBSTONES, _stones(folder, files)) as rows:
+                stones = [
+                    each.key for each in rows.entries() if each.run == ledger.run and b'"deleted"' in each.content
+                ]
+            found = await ledger.verify([*keys, *(key for key in dict.fromkeys(stones) if key not in known)])
             faults += [f"{fault.what}: {fault.count:,}, such as {fault.example}" for fault in found]
         counts = await ledger.counts()
     compared = {"accounts known": counts.known, "accounts that wait": counts.waiting, "repos": len(keys)}
     return Verified(faults, compared | {"records": records, "segments": len(archive.segments)})
+
+
+def _stones(folder: Path, files: list[RowFile]) -> list[RowFile]:
+    return [each for each in files if not each.file.endswith(".rca") and (folder / each.file).exists()]
 
 
 def _damage(archive: Archive, files: list[RowFile]) -> Iterator[str]:
@@ -119,8 +129,7 @@ def _damage(archive: Archive, files: list[RowFile]) -> Iterator[str]:
                     reader.verify()
             except RcaError as error:
                 yield str(error)
-    own = [each for each in files if each.file.startswith(TOMBSTONES) and (archive.folder / each.file).exists()]
-    with RowReader(archive.folder, TOMBSTONES, own) as rows:
+    with RowReader(archive.folder, TOMBSTONES, _stones(archive.folder, files)) as rows:
         yield from rows.damage()
 
 
@@ -155,4 +164,15 @@ async def retry(folder: Path, state: str, host: str | None, code: str | None) ->
             return await ledger.retry(state, host=host, code=code)
 
 
-__all__ = ["TASK_STATES", "count_tasks", "forget", "open_run", "records", "retry", "show", "tasks", "verify"]
+__all__ = [
+    "TASK_STATES",
+    "count_tasks",
+    "forget",
+    "forget_rows",
+    "open_run",
+    "records",
+    "retry",
+    "show",
+    "tasks",
+    "verify",
+]
