@@ -58,12 +58,14 @@ class Archive:
         left_out: RepoLeaveOut | None = None,
         *,
         is_half: bool = False,  # whether something of it may be half forgotten
+        faults: list[str] | None = None,  # where segments are noted that cannot be read, instead of raising
     ) -> None:
         if (folder / JOURNAL).exists() and not is_half:
             raise FolderError(f"a sanderling forget of {folder} did not end", "run it again", Exit.LATER)
         with disk_errors(folder):
             self.segments = segments_in(folder)
         self.folder = folder
+        self._faults = faults
         self.tombstones = read_tombstones(folder, counted)
         self._lengths = {f"{each.file}{PART}": each.length for each in counted}
         self.left_out = left_out or RepoLeaveOut()
@@ -143,7 +145,10 @@ class Archive:
                     if length is None or reader.finished or offset < length:
                         yield did, offset, size
         except RcaError as error:
-            raise FolderError(str(error), "restore the segment from a copy, or move it away") from None
+            if self._faults is None:
+                raise FolderError(str(error), "restore the segment from a copy, or move it away") from None
+            if str(error) not in self._faults:
+                self._faults.append(str(error))
 
     def find(self, did: str) -> Block | None:
         """The newest repo of an account, be it gone or not."""

@@ -88,20 +88,18 @@ def replay(options: RepoReplayOptions, context: CanPrint) -> Exit:
 
 async def _replay(options: RepoReplayOptions, context: CanPrint) -> Exit:
     folder, clock = options.input_dir, SystemClock()
-    archive = await open_any(folder, RepoLeaveOut.read(options.leave_out))
+    faults: list[str] = []
+    archive = await open_any(folder, RepoLeaveOut.read(options.leave_out), faults)
     target = target_of(options.to, options.clickhouse, options.wanted)
     work = msgspec.msgpack.encode(RowsWork(target.format, options.wanted))
     number = automatic_count() if options.readers == AUTO else options.readers
     records = repos = 0
-    faults: list[str] = []
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(target)
         pool = Readers("sanderling.repos.rows:open_work", work, count=number, clock=clock, limits=LIMITS)
         readers = await stack.enter_async_context(pool)
         async for made in _made(readers, _pieces(archive), 2 * max(1, number)):
-            if made.fault:
-                faults.append(made.fault)
-                continue
+            faults += made.faults
             if made.records:
                 await target.write(made)
             records, repos = records + made.records, repos + len(made.repos)
@@ -114,12 +112,14 @@ async def _replay(options: RepoReplayOptions, context: CanPrint) -> Exit:
     return Exit.FAILED if faults else Exit.DONE
 
 
-async def open_any(folder: Path, left_out: RepoLeaveOut | None = None) -> Archive:
+async def open_any(
+    folder: Path, left_out: RepoLeaveOut | None = None, faults: list[str] | None = None
+) -> Archive:
     """An archive with its ledger, or any folder of segments. Raises FolderError."""
     if (folder / NOTES).exists() and ((folder / LEDGER).exists() or read_notes(folder).ledger):
         async with ledger_of(folder, read_notes(folder), SystemClock(), read_only=True) as ledger:
-            return Archive(folder, await ledger.row_files(), left_out)
-    archive = Archive(folder, (), left_out)
+            return Archive(folder, await ledger.row_files(), left_out, faults=faults)
+    archive = Archive(folder, (), left_out, faults=faults)
     if not archive.segments:
         raise FolderError(f"{folder} has no segments", "give the folder that repos crawl wrote")
     return archive
@@ -152,7 +152,7 @@ async def _made(readers: Readers, pieces: Iterator[RowsWanted], ahead: int) -> A
         try:
             answer = await readers.run(piece.path, msgspec.msgpack.encode(piece), b"")
         except ReaderError as error:
-            return MadeRows(fault=f"{piece.path} at byte {piece.offsets[0]:,}: {error}")
+            return MadeRows(faults=(f"{piece.path} at byte {piece.offsets[0]:,}: {error}",))
         return msgspec.msgpack.decode(answer, type=MadeRows)
 
     async with asyncio.TaskGroup() as group:

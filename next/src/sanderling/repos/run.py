@@ -92,9 +92,9 @@ class ReposRun:
         """The run has ended by itself: what waits does so for another one."""
         parts = self.parts
         state = parts.feed.state
-        state.ended = True
+        # Where several processes share a ledger, the others may be at work.
+        state.ended = await parts.ledger.finish() or not parts.ledger.process
         await parts.ledger.commit(Batch(state=msgspec.msgpack.encode(state)))
-        await parts.ledger.finish()
         if parts.redis is None:
             return
         for host in await parts.ledger.waiting_by_host(1 << 30):
