@@ -10,11 +10,11 @@ from unittest.mock import patch
 
 from aiohttp import web
 from atproto_repos import encode, make_car
-from repos.world import did_of, letters
+from repos.world import did_of, inline, letters
 
 from sanderling.clock import SystemClock
 from sanderling.files import Exit
-from sanderling.repos import opening
+from sanderling.repos.opening import open_run
 from sanderling.repos.options import ReposOptions
 from sanderling.repos.run import ReposRun
 
@@ -70,9 +70,8 @@ async def archive(hosts: Hosts, out: Path, seconds: float | None = None, **given
     accounts.write_text("".join(f"{did} {hosts.url(did)}\n" for did in hosts.accounts))
     given = {"did_file": accounts, "private": True, "readers": 0, "patience": 2.0, "policy": "none", **given}
     options = ReposOptions(out=out, **{name: value for name, value in given.items() if value is not None})
-    # The locks of a killed run would stay with this process.
-    with patch.object(opening, "HostLocks", lambda _: None):
-        async with opening.open_run(options, SystemClock()) as run:
+    with patch.object(asyncio, "to_thread", inline):  # a thread would outlive a kill here
+        async with open_run(options, SystemClock()) as run:
             return await _run(run, seconds)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from kit.clickhouse import HttpClickhouse
@@ -158,7 +159,7 @@ async def test_clickhouse_is_directory_and_target(
         rows += [(DIDS[0], "http://user@evil", 1), (DIDS[1], hosts.url(hosts.accounts[0]), 1), (DIDS[1], "", 2)]
         values = ", ".join(f"('{did}', '{url}', {at})" for did, url, at in rows)
         clickhouse.rows(f"INSERT INTO plc_did_state (did, pds, time_us) VALUES {values}")
-        given = {"clickhouse_address": clickhouse.address, "did_file": None, "page_size": 5}
+        given: dict[str, Any] = {"clickhouse_address": clickhouse.address, "did_file": None, "page_size": 5}
         assert await archive(hosts, out, **given) is Exit.DONE
         assert hosts.requests == 24
 
@@ -188,8 +189,9 @@ async def test_clickhouse_is_directory_and_target(
 async def test_two_processes_share_a_ledger_in_postgresql(tmp_path: Path) -> None:
     hosts, name = Hosts(4, 25), new_name()
     async with served(hosts):
-        given = {"ledger": shared_postgres().url, "name": name}
+        given: dict[str, Any] = {"ledger": shared_postgres().url, "name": name}
         codes = await asyncio.gather(*(archive(hosts, tmp_path / each, **given) for each in ("one", "two")))
+        assert await archive(hosts, tmp_path / "one", **given) is Exit.DONE
     assert set(codes) <= {Exit.DONE, Exit.WAITING}
     counts = []
     for each in ("one", "two"):

@@ -174,7 +174,7 @@ async def _close(self: SqliteFile) -> None:
     self.db.close()
 
 
-async def _here(function: Callable[..., Any], *values: Any) -> Any:
+async def inline(function: Callable[..., Any], *values: Any) -> Any:
     return function(*values)
 
 
@@ -189,8 +189,7 @@ def played(net: Net) -> Iterator[None]:
         patch.object(SqliteFile, "call", _inline),
         patch.object(SqliteFile, "close", _close),
         patch.object(SqliteFile, "post", _post),
-        patch.object(asyncio, "to_thread", _here),
-        patch.object(opening, "HostLocks", lambda _: None),  # those of a killed run would stay with this process
+        patch.object(asyncio, "to_thread", inline),
         patch.object(opening, "Client", lambda _options, limiter, clock: NetClient(net, limiter, clock)),
     ):
         yield

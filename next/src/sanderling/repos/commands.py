@@ -15,7 +15,7 @@ from sanderling.files import Exit, FolderError, FolderLock, disk_errors
 from sanderling.formats.rca import RcaError, RcaReader
 from sanderling.formats.segments import segments_in
 from sanderling.repos.directory import SqliteDirectory
-from sanderling.repos.opening import LEDGER, NOTES, ledger_of, read_notes
+from sanderling.repos.notes import LEDGER, NOTES, ledger_of, read_notes
 from sanderling.repos.options import DirectoryOptions, InspectOptions, ProgressOptions, ResetOptions
 from sanderling.repos.plc import ReadLines, fill_from_file, fill_from_log, lines_of
 from sanderling.repos.redis_progress import open_redis

@@ -20,7 +20,8 @@ from sanderling.records.rows import rewrite_rows
 from sanderling.repos.archive import JOURNAL, Archive, read_tombstones
 from sanderling.repos.atproto import account_at, is_did
 from sanderling.repos.leave_out import read_thing
-from sanderling.repos.opening import LEDGER, ledger_of, open_segments, read_notes
+from sanderling.repos.notes import LEDGER, ledger_of, own_files, read_notes
+from sanderling.repos.opening import open_segments
 from sanderling.repos.redis_progress import open_redis
 from sanderling.repos.replay import ClickhouseRows
 from sanderling.repos.sink import TOMBSTONES
@@ -80,7 +81,7 @@ async def forget(folder: Path, words: tuple[str, ...]) -> str:
 
 
 async def _forget(folder: Path, ledger: Ledger, wanted: RepoForgetting) -> tuple[int, int]:
-    files = await ledger.row_files()
+    files = await own_files(folder, ledger)
     await asyncio.to_thread(_take_places, folder, files)
     segments, _ = await open_segments(folder, 1 << 62, ledger, SystemClock())
     await asyncio.to_thread(segments.close)
@@ -112,7 +113,7 @@ async def _forget(folder: Path, ledger: Ledger, wanted: RepoForgetting) -> tuple
         drafts = await asyncio.to_thread(rewrite_rows, folder, TOMBSTONES, _stones(files), keys.__contains__, SUFFIX)
         sync_folder(folder)
         await ledger.commit(Batch(files=drafts))
-        await asyncio.to_thread(_take_places, folder, await ledger.row_files())
+        await asyncio.to_thread(_take_places, folder, await own_files(folder, ledger))
     if (address := read_notes(folder).redis) and addresses:
         async with open_redis(address) as redis:
             await redis.forget([account_at(url)[1] for url in addresses])
@@ -146,7 +147,7 @@ async def forget_rows(folder: Path, words: tuple[str, ...], address: str) -> str
     """Remove the rows of accounts from the table that a replay has filled, before they are forgotten here."""
     wanted = RepoForgetting.of(words)
     async with ledger_of(folder, read_notes(folder), SystemClock(), read_only=True) as ledger:
-        archive = Archive(folder, await ledger.row_files(), is_half=True)
+        archive = Archive(folder, await own_files(folder, ledger), is_half=True)
     dids = set(wanted.dids)
     if wanted.hosts:
         dids.update(

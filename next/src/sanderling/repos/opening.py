@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -14,16 +13,14 @@ from sanderling.engine.loop import Engine
 from sanderling.engine.rules import BlameRules, EngineRules, RetryRule
 from sanderling.fetch.client import Client
 from sanderling.fetch.options import limiter_for
-from sanderling.files import FolderError, FolderLock, make_folder, read_small, write_file
+from sanderling.files import FolderError, FolderLock, make_folder, write_file
 from sanderling.formats.segments import SegmentEnd, Segments, segment_number, segments_in
 from sanderling.limit import Limiter
 from sanderling.observe.alerts import open_alerts
-from sanderling.options import OptionError
 from sanderling.outcome import Outcome
 from sanderling.readers.automatic import AUTO, automatic_count
 from sanderling.readers.pool import Readers
 from sanderling.records.rows import RowWriter
-from sanderling.redact import Secret
 from sanderling.repos.atproto import PERMANENT, RepoCategory
 from sanderling.repos.away import Servers
 from sanderling.repos.directory import Directory, open_directory
@@ -31,50 +28,21 @@ from sanderling.repos.feed import DirectoryFeed, RepoSource, RepoState
 from sanderling.repos.figures import RepoFigures
 from sanderling.repos.handler import RepoHandler
 from sanderling.repos.leave_out import RepoLeaveOut
+from sanderling.repos.notes import LEDGER, NOTES, RepoNotes, ledger_of, own_files, read_notes
 from sanderling.repos.options import ReposOptions
 from sanderling.repos.paces import BLOCK_AT, HostPaces
 from sanderling.repos.redis_progress import ArchivedRepo, RedisProgress, open_redis
 from sanderling.repos.run import ArchiveParts, ReposRun
 from sanderling.repos.sink import FAILED, LEFT_OUT, TOMBSTONES, RepoSink
 from sanderling.repos.work import BlockWork, reader_limits
-from sanderling.stores import Batch, Ledger, RowFile, open_ledger
+from sanderling.stores import Batch, Ledger, RowFile
 from sanderling.systems import check_edition
 
-LEDGER, NOTES = "repos.db", "repos.json"
 MOST_HOSTS = 1 << 20  # whose accounts are counted when an archive is taken up
 NEVER = 1e9  # seconds
 TRANSIENT = tuple(
     category for category in RepoCategory if category not in PERMANENT and category is not RepoCategory.MOVED
 )
-
-
-class RepoNotes(msgspec.Struct):
-    """What stands beside the ledger: how the archive was begun, for people and for us."""
-
-    plan: dict[str, Any]
-    directory: str = ""
-    ledger: str = ""  # where it is, if not in the folder; a secret as env:NAME or file:PATH
-    name: str = ""
-    redis: str = ""  # where the progress is as well
-
-
-def read_notes(folder: Path) -> RepoNotes:
-    """What an earlier run has noted. Raises FolderError."""
-    path = folder / NOTES
-    try:
-        return msgspec.json.decode(read_small(path), type=RepoNotes)
-    except msgspec.DecodeError as error:
-        raise FolderError(f"{path} is damaged: {error}", "restore it from a copy, or choose another folder") from None
-
-
-def ledger_of(folder: Path, notes: RepoNotes, clock: Clock, *, read_only: bool = False) -> Ledger:
-    """The ledger of an archive, in its folder or in the database that its notes name."""
-    if not notes.ledger:
-        return open_ledger(folder / LEDGER, plan=notes.plan, clock=clock, read_only=read_only)
-    url = Secret(notes.ledger).reveal() if notes.ledger.startswith(("env:", "file:")) else notes.ledger
-    if not url.startswith(("postgres://", "postgresql://")):
-        raise OptionError("--ledger: found another text; expected postgresql://HOST/DATABASE")
-    return open_ledger(url, name=notes.name, plan=notes.plan, clock=clock, read_only=read_only)
 
 
 def directory_of(options: ReposOptions) -> Directory:
@@ -113,13 +81,13 @@ async def _open(
     redis_at = options.redis_address or (before.redis if before is not None else "")
     notes = RepoNotes(options.plan(), directory.place, ledger_at, name, redis_at)
     ledger = await stack.enter_async_context(ledger_of(folder, notes, clock))
+    notes.processes = tuple(dict.fromkeys([*(before.processes if before is not None else ()), ledger.process]))
     if notes != before:
         write_file(folder / NOTES, msgspec.json.format(msgspec.json.encode(notes)) + b"\n")
     segments, rows = await open_segments(folder, options.segment_size, ledger, clock, redis)
     stack.callback(segments.abandon)  # after an error; a run that ends finishes its segment itself
     state = await _begin(options, ledger, segments, left_out, directory)
-    files = await ledger.row_files()
-    tombstones = RowWriter(folder, TOMBSTONES, files, ledger.process)
+    tombstones = RowWriter(folder, TOMBSTONES, await ledger.row_files(), ledger.process)
     stack.callback(tombstones.close)
     limiter = limiter_for(options, clock=clock)
     client = await stack.enter_async_context(Client(options, limiter, clock=clock))
@@ -172,10 +140,10 @@ async def open_segments(
     folder: Path, size: int, ledger: Ledger, clock: Clock, redis: RedisProgress | None = None
 ) -> tuple[Segments, int]:
     """The segments as far as they count, and how many repos are in the last."""
-    own = [each for each in await ledger.row_files() if each.process == ledger.process and each.file.endswith(".rca")]
+    own = [each for each in await own_files(folder, ledger) if each.file.endswith(".rca")]
     last = max(own, key=lambda each: segment_number(Path(each.file)), default=RowFile(0, "", 0, 0, 0))
     durable: SegmentEnd | None = SegmentEnd(segment_number(Path(last.file)) if last.file else 0, last.length, last.crc)
-    is_lost = not own and bool(segments_in(folder))
+    is_lost = not ledger.state and bool(segments_in(folder))
     if is_lost and redis is None:
         raise FolderError(
             f"{folder} has segments, and nothing says which accounts are in them: {LEDGER} is not there",

@@ -23,7 +23,7 @@ from sanderling.readers.pool import ReaderError, Readers
 from sanderling.readers.reader import ReaderLimits
 from sanderling.repos.archive import Archive
 from sanderling.repos.leave_out import RepoLeaveOut
-from sanderling.repos.opening import LEDGER, NOTES, ledger_of, read_notes
+from sanderling.repos.notes import LEDGER, NOTES, ledger_of, own_files, read_notes
 from sanderling.repos.options import RepoReplayOptions
 from sanderling.repos.rows import MadeRows, RowFormat, RowsWanted, RowsWork
 
@@ -112,13 +112,11 @@ async def _replay(options: RepoReplayOptions, context: CanPrint) -> Exit:
     return Exit.FAILED if faults else Exit.DONE
 
 
-async def open_any(
-    folder: Path, left_out: RepoLeaveOut | None = None, faults: list[str] | None = None
-) -> Archive:
+async def open_any(folder: Path, left_out: RepoLeaveOut | None = None, faults: list[str] | None = None) -> Archive:
     """An archive with its ledger, or any folder of segments. Raises FolderError."""
     if (folder / NOTES).exists() and ((folder / LEDGER).exists() or read_notes(folder).ledger):
         async with ledger_of(folder, read_notes(folder), SystemClock(), read_only=True) as ledger:
-            return Archive(folder, await ledger.row_files(), left_out, faults=faults)
+            return Archive(folder, await own_files(folder, ledger), left_out, faults=faults)
     archive = Archive(folder, (), left_out, faults=faults)
     if not archive.segments:
         raise FolderError(f"{folder} has no segments", "give the folder that repos crawl wrote")

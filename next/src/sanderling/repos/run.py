@@ -24,6 +24,7 @@ from sanderling.repos.away import Servers
 from sanderling.repos.directory import Directory
 from sanderling.repos.feed import AHEAD, FEW_HOSTS, MOST_AHEAD, DirectoryFeed
 from sanderling.repos.figures import RepoFigures
+from sanderling.repos.notes import own_files
 from sanderling.repos.options import ReposOptions
 from sanderling.repos.paces import HostPaces
 from sanderling.repos.redis_progress import CHUNK, FailedRepo, RedisProgress
@@ -120,7 +121,7 @@ class ReposRun:
         parts, state = self.parts, self.parts.feed.state
         if state.looked or not parts.directory.knows_deleted:
             return
-        archive = Archive(parts.folder, await parts.ledger.row_files())
+        archive = Archive(parts.folder, await own_files(parts.folder, parts.ledger))
         gone: list[tuple[Block, int]] = []
         for path in archive.segments:
             places = await asyncio.to_thread(lambda path=path: list(archive.places(path)))  # type: ignore[misc]

@@ -19,7 +19,8 @@ from sanderling.repos.archive import Archive, ArchiveRows, key_of, lines_of
 from sanderling.repos.atproto import account_at, is_did
 from sanderling.repos.feed import RepoState
 from sanderling.repos.forget import forget, forget_rows
-from sanderling.repos.opening import LEDGER, ledger_of, open_run, read_notes
+from sanderling.repos.notes import LEDGER, ledger_of, own_files, read_notes
+from sanderling.repos.opening import open_run
 from sanderling.repos.sink import TOMBSTONES, iso
 from sanderling.stores import Ledger, RowFile, UrlState
 
@@ -37,7 +38,7 @@ def _open_to_read(folder: Path) -> Ledger:
 async def open_archive(folder: Path) -> Archive:
     """The archive of a folder, as far as its ledger counts."""
     async with _open_to_read(folder) as ledger:
-        return Archive(folder, await ledger.row_files())
+        return Archive(folder, await own_files(folder, ledger))
 
 
 def records(folder: Path) -> RowReader:
@@ -79,7 +80,7 @@ async def _state_of(ledger: Ledger, did: str) -> UrlState | None:
 async def verify(folder: Path) -> Verified:
     """Compare each checksum, and the segments with the ledger."""
     async with _open_to_read(folder) as ledger:
-        files = await ledger.row_files()
+        files = await own_files(folder, ledger)
         archive = Archive(folder, files)
         faults = await asyncio.to_thread(lambda: list(_damage(archive, files)))
         state = msgspec.msgpack.decode(ledger.state, type=RepoState) if ledger.state else RepoState()
@@ -97,6 +98,12 @@ async def verify(folder: Path) -> Verified:
                 stones = [
                     each.key for each in rows.entries() if each.run == ledger.run and b'"deleted"' in each.content
                 ]
+            others = len(await ledger.row_files()) > len(files)
+            if others:
+                raise FolderError(
+                    f"{folder} is whole, and other processes archive with its ledger into other folders",
+                    "nothing compares those together",
+                )
             found = await ledger.verify([*keys, *(key for key in dict.fromkeys(stones) if key not in known)])
             faults += [f"{fault.what}: {fault.count:,}, such as {fault.example}" for fault in found]
         counts = await ledger.counts()
