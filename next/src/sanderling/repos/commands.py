@@ -5,33 +5,20 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol, TextIO
 
 import msgspec
 
 from sanderling.clock import SystemClock
 from sanderling.fetch.client import Client
-from sanderling.files import Exit, FolderError, FolderLock, disk_errors
+from sanderling.files import Exit, FolderError, FolderLock, disk_errors, make_folder
 from sanderling.formats.rca import RcaError, RcaReader
 from sanderling.formats.segments import segments_in
 from sanderling.repos.directory import SqliteDirectory
-from sanderling.repos.notes import LEDGER, NOTES, ledger_of, read_notes
+from sanderling.repos.notes import LEDGER, NOTES, TextOutput, ledger_of, read_notes
 from sanderling.repos.options import DirectoryOptions, InspectOptions, ProgressOptions, ResetOptions
 from sanderling.repos.plc import ReadLines, fill_from_file, fill_from_log, lines_of
 from sanderling.repos.redis_progress import open_redis
 from sanderling.repos.sink import ARCHIVED, TOMBSTONES, iso
-
-
-class TextOutput(Protocol):
-    """What a command prints by."""
-
-    out: TextIO
-
-    def print(self, text: str) -> None:
-        """Print a line."""
-
-    def warn(self, text: str) -> None:
-        """Print what a person should know."""
 
 
 class SegmentSummary(msgspec.Struct):
@@ -192,6 +179,7 @@ def directory(options: DirectoryOptions, context: TextOutput) -> Exit:
 
 async def _fill(options: DirectoryOptions) -> tuple[ReadLines, tuple[int, int]]:
     clock = SystemClock()
+    make_folder(options.file.absolute().parent)
     async with SqliteDirectory(options.file, read_only=False) as filled:
         if options.import_ is not None:
             lines: Iterable[bytes] = sys.stdin.buffer if str(options.import_) == "-" else lines_of(options.import_)

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self, Union
 
 import msgspec
 
@@ -12,6 +12,11 @@ from sanderling.options import OptionError
 from sanderling.repos.atproto import EndpointError, host_at, is_did
 from sanderling.stores.sqlite_file import SqliteFile
 
+if TYPE_CHECKING:
+    from sanderling.repos.clickhouse_directory import ClickhouseDirectory
+
+# What the feed reads page by page, and what is asked of accounts whose host says that they are gone.
+Directory = Union["FileDirectory", "SqliteDirectory", "ClickhouseDirectory"]
 NAME = "directory.db"
 LOOKED_UP = 500  # DIDs at once
 _APPLICATION = 0x504C4331  # "PLC1"
@@ -29,25 +34,6 @@ class Account(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     did: str
     host: str
-
-
-class Directory(Protocol):
-    """What the feed reads, and what is asked of accounts whose host says that they are gone."""
-
-    place: str  # where it is, for people
-    knows_deleted: bool  # whether it says which accounts were deleted
-
-    async def __aenter__(self) -> Self:
-        """Open it. Raises FolderError or OptionError."""
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close it."""
-
-    async def page(self, after: str, limit: int) -> list[Account]:
-        """The first accounts behind a DID in bytewise order that have a host; fewer than `limit` are the last."""
-
-    async def find(self, dids: Sequence[str]) -> dict[str, str]:
-        """Where these are now, as far as they are known; "" for one that was deleted."""
 
 
 class FileDirectory:

@@ -5,7 +5,7 @@
 
 import asyncio
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -86,7 +86,9 @@ async def _forget(folder: Path, ledger: Ledger, wanted: RepoForgetting) -> tuple
     segments, _ = await open_segments(folder, 1 << 62, ledger, SystemClock())
     await asyncio.to_thread(segments.close)
     stones = read_tombstones(folder, files)
-    gone = frozenset(stone.did for stone, _ in _archive(folder, files).gone()) if wanted.gone else frozenset()
+    gone = (
+        frozenset(stone.did for stone, _ in Archive(folder, files, is_half=True).gone()) if wanted.gone else frozenset()
+    )
     addresses: set[str] = set()
     if wanted.dids or wanted.hosts:
         for state in _STATES:
@@ -123,11 +125,6 @@ async def _forget(folder: Path, ledger: Ledger, wanted: RepoForgetting) -> tuple
 
 def _stones(files: Iterable[RowFile]) -> list[RowFile]:
     return [each for each in files if not each.file.endswith(".rca")]
-
-
-def _archive(folder: Path, files: Collection[RowFile]) -> Archive:
-    """The archive, be something of it half forgotten."""
-    return Archive(folder, files, is_half=True)
 
 
 def _take_places(folder: Path, files: Iterable[RowFile]) -> None:

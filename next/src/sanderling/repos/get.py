@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
@@ -27,20 +26,11 @@ from sanderling.repos.atproto import (
     why_not,
 )
 from sanderling.repos.leave_out import RepoLeaveOut
+from sanderling.repos.notes import TextOutput
 from sanderling.repos.options import GetOptions
 from sanderling.repos.replay import open_any
 from sanderling.repos.sink import iso
 from sanderling.repos.work import BlockHeading, BlockWork, MadeBlock, reader_limits
-
-
-class HasOutput(Protocol):
-    """What a command prints by."""
-
-    def print(self, text: str) -> None:
-        """Print a line."""
-
-    def warn(self, text: str) -> None:
-        """Print what a person should know."""
 
 
 class _Service(msgspec.Struct):
@@ -54,7 +44,7 @@ class _Document(msgspec.Struct):
     services: list[_Service] = msgspec.field(name="service", default_factory=list)
 
 
-def get(options: GetOptions, context: HasOutput) -> Exit:
+def get(options: GetOptions, context: TextOutput) -> Exit:
     """Print the records, each a line of JSON."""
     names = {name.strip() for each in options.collections for name in each.split(",") if name.strip()}
     left_out = RepoLeaveOut.read(options.leave_out)

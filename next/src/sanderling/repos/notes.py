@@ -1,7 +1,7 @@
 """What stands beside the ledger of an archive in `repos.json`, and the ledger that it leads to."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -12,6 +12,16 @@ from sanderling.redact import Secret
 from sanderling.stores import Ledger, RowFile, open_ledger
 
 LEDGER, NOTES = "repos.db", "repos.json"
+
+
+class TextOutput(Protocol):
+    """What a command prints by."""
+
+    def print(self, text: str) -> None:
+        """Print a line."""
+
+    def warn(self, text: str) -> None:
+        """Print what a person should know."""
 
 
 class RepoNotes(msgspec.Struct):

@@ -63,7 +63,8 @@ async def open_run(options: ReposOptions, clock: Clock) -> AsyncIterator[ReposRu
     async with AsyncExitStack() as stack:
         # What is wrong with a server or a list is said before anything is made.
         redis = await stack.enter_async_context(open_redis(options.redis_address)) if options.redis_address else None
-        directory = await stack.enter_async_context(directory_of(options))
+        directory = directory_of(options)
+        await stack.enter_async_context(directory)
         make_folder(options.out)
         check_edition(options.out)
         stack.enter_context(FolderLock(options.out))

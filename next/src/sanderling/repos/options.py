@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from sanderling.fetch.options import RequestOptions
 from sanderling.forms import Bytes, Form, Seconds, SecretOrText, Url
@@ -20,8 +19,8 @@ LARGE_RPS, LEAST_RPS = 10.0, 0.5
 
 def _address(text: str) -> str:
     """HOST:PORT, as the seed writes it."""
-    parts = urlsplit(f"//{text}")
-    if not parts.hostname or parts.username or parts.path or parts.query or parts.port == 0:
+    host, _, port = text.rpartition(":")
+    if not host or "/" in host or "@" in host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 1 << 16):
         raise ValueError
     return text
 

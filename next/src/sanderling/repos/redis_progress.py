@@ -1,12 +1,4 @@
-"""Progress in Redis or Valkey, under the seed's keys, which other programs may read.
-
-| key | type | what |
-|---|---|---|
-| `crawler:cursor` | string | all DIDs up to this one were taken from the directory |
-| `crawler:completed` | set | DIDs that were archived, or failed for good |
-| `crawler:failed:{category}` | set | DIDs that failed, each in one of these at most |
-| `crawler:segment_num` | string | the segment written last |
-| `crawler:stats` | hash | `total_crawled` and `bytes_written`, which only grow |
+"""Progress in Redis or Valkey, under the seed's keys, which other programs may read (docs/repos.md).
 
 Which DIDs wait, and until when, the ledger knows; what was noted here twice counts once.
 """

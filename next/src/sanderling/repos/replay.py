@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -23,7 +23,7 @@ from sanderling.readers.pool import ReaderError, Readers
 from sanderling.readers.reader import ReaderLimits
 from sanderling.repos.archive import Archive
 from sanderling.repos.leave_out import RepoLeaveOut
-from sanderling.repos.notes import LEDGER, NOTES, ledger_of, own_files, read_notes
+from sanderling.repos.notes import LEDGER, NOTES, TextOutput, ledger_of, own_files, read_notes
 from sanderling.repos.options import RepoReplayOptions
 from sanderling.repos.rows import MadeRows, RowFormat, RowsWanted, RowsWork
 
@@ -52,41 +52,12 @@ _EXISTING = "SELECT name FROM system.columns WHERE database = currentDatabase() 
 _PARQUET = "part-*.parquet"
 
 
-class CanPrint(Protocol):
-    """What a command prints by."""
-
-    def print(self, text: str) -> None:
-        """Print a line."""
-
-    def warn(self, text: str) -> None:
-        """Print what a person should know."""
-
-
-class RowTarget(Protocol):
-    """Where rows go."""
-
-    format: RowFormat
-    place: str
-
-    async def __aenter__(self) -> Self:
-        """Open it. Raises FolderError before anything is changed."""
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close it; after an error, leave what was there before where that can be done."""
-
-    async def write(self, made: MadeRows) -> None:
-        """Write rows."""
-
-    async def remove(self, gone: Sequence[str]) -> int:
-        """Remove what is there of accounts that are gone, and what is older than what was written; of how many."""
-
-
-def replay(options: RepoReplayOptions, context: CanPrint) -> Exit:
+def replay(options: RepoReplayOptions, context: TextOutput) -> Exit:
     """Write the records; FAILED if a segment is damaged, whose other repos are written."""
     return asyncio.run(_replay(options, context))
 
 
-async def _replay(options: RepoReplayOptions, context: CanPrint) -> Exit:
+async def _replay(options: RepoReplayOptions, context: TextOutput) -> Exit:
     folder, clock = options.input_dir, SystemClock()
     faults: list[str] = []
     archive = await open_any(folder, RepoLeaveOut.read(options.leave_out), faults)
@@ -163,7 +134,9 @@ async def _made(readers: Readers, pieces: Iterator[RowsWanted], ahead: int) -> A
             yield await task
 
 
-def target_of(to: str, clickhouse: tuple[str, str, str], wanted: frozenset[str] = frozenset()) -> RowTarget:
+def target_of(
+    to: str, clickhouse: tuple[str, str, str], wanted: frozenset[str] = frozenset()
+) -> "ParquetRows | LineRows | ClickhouseRows":
     """Where rows go. Raises OptionError."""
     kind, _, place = to.partition(":")
     if kind == "parquet" and place:

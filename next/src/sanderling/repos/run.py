@@ -86,7 +86,8 @@ class ReposRun:
         if not self.stopped:
             await self._end()
             await self._count()
-        parts.alerts.post(Alert("Archive of repos ended", fields=tuple(self._summary())))
+        if parts.options.alert_webhook is not None:  # the screen has it anyway
+            parts.alerts.post(Alert("Archive of repos ended", fields=tuple(self._summary())))
         return self._exit()
 
     async def _end(self) -> None:
