@@ -82,7 +82,7 @@ class UrlCrawl:
         self.requests += response.requests
         links: list[FoundUrl] = []
         if response.outcome.ok:
-            self.fetched[item.url] = CLOCK.now()
+            self.fetched.setdefault(item.url, CLOCK.now())  # a host that is down is probed with it again
             for link in read_page(response.body, response.header("content-type"), item.url, text="none").links:
                 host = host_of(link.url)
                 if host in self._hosts:
