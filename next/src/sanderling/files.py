@@ -7,6 +7,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import secrets
 import socket
 import stat
@@ -23,6 +24,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 LOCK = "lock"  # the file in a folder that the process at work there has locked
 DRAFT = ".draft"  # how the names of files end that are being written
 ABANDONED_SECONDS = 3600.0  # nobody writes a draft for so long
+FEWEST_DESCRIPTORS = 64  # with which one reader, the ledger and some connections get by
 PIECE = 1 << 20  # bytes handed to the kernel at once
 
 
@@ -94,6 +96,14 @@ def _explained(path: Path, error: OSError) -> FolderError:
         case errno.EISDIR:
             return FolderError(f"{path} is a folder", "choose a file")
     return FolderError(f"cannot use {path}: {error.strerror or error}")
+
+
+def check_descriptors() -> None:
+    """Raise FolderError if so few files may be open that a run would end at once."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if 0 <= most < FEWEST_DESCRIPTORS:
+        advice = "raise the limit with ulimit -n 65536 and run the same command again"
+        raise FolderError(f"{most} files may be open, and a run needs {FEWEST_DESCRIPTORS}", advice, Exit.LATER)
 
 
 def sync(handle: int) -> None:

@@ -336,7 +336,7 @@ async def test_a_full_server_costs_the_batch_only(code: str) -> None:
 
 
 @real
-async def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_is_away_is_waited_for() -> None:
     server, name = shared_postgres(), new_name()
     async with FaultyWay(server.port, Random(1)) as way, at(way.url, name) as ledger:
         way.is_down = True
@@ -344,11 +344,13 @@ async def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPat
         commit = asyncio.create_task(ledger.commit(Batch(found=FOUND)))
         while not ledger._link.losses:  # type: ignore[attr-defined]
             await asyncio.sleep(0.01)
+        assert "is away" in ledger.away
         way.is_down = False
         await commit
+        assert not ledger.away
         assert (await ledger.counts()).known == len(FOUND)
 
-        monkeypatch.setattr(postgres_link, "_AWAY_SECONDS", 0.0)
+        ledger._link.patience = 0.0  # type: ignore[attr-defined]
         way.is_down = True
         way.cut()
         with pytest.raises(FolderError) as raised:

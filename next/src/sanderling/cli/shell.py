@@ -17,7 +17,7 @@ import msgspec
 from sanderling.cli.context import Context, expected_error
 from sanderling.cli.screen import is_terminal, live, print_lines
 from sanderling.clock import Clock, SystemClock
-from sanderling.files import Exit, FolderError, write_file
+from sanderling.files import Exit, FolderError, check_descriptors, write_file
 from sanderling.observe.control import (
     CONTROL,
     ENDING,
@@ -45,6 +45,7 @@ def run_command(system: System, options: ObserveOptions, context: Context) -> Ex
     """Run a system to its end; the exit code."""
     import uvloop  # noqa: PLC0415 - 20 ms, and only for runs
 
+    check_descriptors()
     configure(options.log, verbose=options.verbose)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(run_in_shell(system, options, context, SystemClock()))

@@ -168,6 +168,7 @@ class CrawlRun:
     def stop(self) -> None:
         """Begin nothing new."""
         self.stopped = True
+        self.parts.ledger.hurry()
         self.parts.engine.stop()
 
     def control(self, wanted: Control) -> None:

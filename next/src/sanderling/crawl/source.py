@@ -18,6 +18,7 @@ from sanderling.outcome import Code
 from sanderling.stores import Batch, EndedUrl, HostWork, Ledger, QueuedUrl, RetryUrl, Taken
 
 # Ends in the tally that are none of a URL.
+OTHERS_PAUSE = 1.0  # seconds between two looks whether other processes have left us something
 CUT = "cut"  # what waits since the option that is its code cut it off
 DOMAIN = "domain"  # pages of the registered domain that is its code, where --max-per-domain bounds them
 GONE = "gone"  # the code of requests whose function the job has no more
@@ -113,7 +114,8 @@ class CrawlSource:
 
     async def hosts(self, limit: int) -> Sequence[HostWork]:
         """Hosts with work that is due."""
-        works = await self._ledger.hosts(limit)
+        while not (works := await self._ledger.hosts(limit)) and await self._ledger.others_work():
+            await self._clock.sleep(OTHERS_PAUSE)
         for work in works:
             if work.pace:
                 self._limiter.restore(work.name, work.pace)

@@ -63,6 +63,9 @@ class Ledger(Protocol):
     def away(self) -> str:
         """Why the database cannot be reached now, which is waited for; empty: it can."""
 
+    def hurry(self) -> None:
+        """The run is to end: wait for the database for seconds only."""
+
     async def __aenter__(self) -> Self:
         """Open or create it. Raises FolderError before anything is changed."""
 
@@ -79,6 +82,9 @@ class Ledger(Protocol):
 
     async def hosts(self, limit: int) -> list[HostWork]:
         """Hosts that are due and not held, the earliest first. They are held from now until `release`."""
+
+    async def others_work(self) -> bool:
+        """Whether other processes have URLs in hand, which may lead to some for us, and are ours when those end."""
 
     async def take(self, host: str, limit: int) -> Taken:
         """URLs of a held host that are due and not taken, at most `limit` of each kind."""

@@ -20,7 +20,7 @@ from sanderling.files import FolderError
 from sanderling.ids import PARTITIONS, partition_of, url_key
 from sanderling.stores import postgres_tables as sql
 from sanderling.stores.ledger import FORMAT, Fenced, Plan, check_crawl, check_plan, encode_plan
-from sanderling.stores.postgres_link import LOST, PostgresLink, check_name, columns, quoted
+from sanderling.stores.postgres_link import CONNECT_SECONDS, LOST, PostgresLink, check_name, columns, quoted
 from sanderling.stores.rows import (
     COMMITS,
     DOCUMENTS,
@@ -154,6 +154,10 @@ class PostgresLedger:
         """Why the database cannot be reached now; empty: it can."""
         return self._link.away
 
+    def hurry(self) -> None:
+        """The run is to end: wait for the database for seconds only."""
+        self._link.patience = CONNECT_SECONDS
+
     async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing at a time, to its end even if the caller is cancelled: half of a commit is none."""
 
@@ -161,7 +165,9 @@ class PostgresLedger:
             async with self._turn:
                 return await work
 
-        return await asyncio.shield(asyncio.ensure_future(turn()))
+        task = asyncio.ensure_future(turn())
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear of it
+        return await asyncio.shield(task)
 
     async def _open(self, db: Connection) -> None:
         owner = await db.fetchval(sql.WHOSE, self._name, sql.MARK)
@@ -363,6 +369,12 @@ class PostgresLedger:
     async def hosts(self, limit: int) -> list[HostWork]:
         """Hosts that are due and not held, the earliest first. They are held from now until `release`."""
         return await self._alone(self._hosts(limit))
+
+    async def others_work(self) -> bool:
+        """Whether other processes have URLs in hand, which may lead to some for us, and are ours when those end."""
+        if self._processes == 1:
+            return False
+        return bool(await self._alone(self._ask(sql.OTHERS_WORK, self.process, VISIT, SET_ASIDE)))
 
     async def _hosts(self, limit: int) -> list[HostWork]:
         if self._fenced:

@@ -31,8 +31,8 @@ _UNDONE_TIMES = 10
 _END_OWN = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE usename = current_user AND application_name = $1 AND pid <> pg_backend_pid()"""
 _OLDEST = 140_000  # of the server: client_connection_check_interval
-_CONNECT_SECONDS = 10.0
-_AWAY_SECONDS = 600.0  # that a server is waited for
+CONNECT_SECONDS = 10.0
+AWAY_SECONDS = 600.0  # that a server is waited for
 _LONGEST_NAME = 63
 
 
@@ -44,12 +44,14 @@ class PostgresLink:
         self.place = f'"{name}" in PostgreSQL at {_address(url)}'
         self.label = ""  # of its session, for operators, and for others to end it when we are dead
         self.losses = 0  # how often the connection was lost
+        self.patience = AWAY_SECONDS  # with a server that is away
         self.away = ""  # why the server cannot be reached now; empty: it can
         self._url = url
         self._clock = clock
         self._milliseconds = str(round(lease * 1000))
         self._connection: Connection | None = None
         self._closing = False
+        self._lost_at: float | None = None  # when it was first
 
     async def open(self) -> None:
         """Connect, at the first time; raises FolderError if the server cannot be reached."""
@@ -61,7 +63,7 @@ class PostgresLink:
     async def connect(self) -> Connection:
         """A new connection, with the settings that all of ours have."""
         connection = await asyncpg.connect(
-            self._url, timeout=_CONNECT_SECONDS, statement_cache_size=200, max_cached_statement_lifetime=0
+            self._url, timeout=CONNECT_SECONDS, statement_cache_size=200, max_cached_statement_lifetime=0
         )
         try:
             settings = {
@@ -128,7 +130,7 @@ class PostgresLink:
                 async with other.transaction():
                     if await other.fetchval("SELECT pg_backend_pid()") == own:
                         return True
-                    async with asyncio.timeout(_CONNECT_SECONDS):
+                    async with asyncio.timeout(CONNECT_SECONDS):
                         if await db.fetchval("SELECT pg_backend_pid()") != own:
                             return True
         finally:
@@ -151,7 +153,6 @@ class PostgresLink:
 
     async def call(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """What `work` returns, called again for as long as the connection is lost meanwhile."""
-        since: float | None = None
         pause, undone = 0.1, 0
         while True:
             try:
@@ -165,17 +166,19 @@ class PostgresLink:
                 if not lost or isinstance(error, asyncpg.ClientConfigurationError):
                     raise self.explained(error) from error  # our own mistake
                 self.losses += 1
-                since = self._clock.now() if since is None else since
-                if self._closing or self._clock.now() - since >= _AWAY_SECONDS:
+                self._lost_at = self._clock.now() if self._lost_at is None else self._lost_at
+                if self._closing or self._clock.now() - self._lost_at >= self.patience:
                     raise self.explained(error) from error
-                self.away = str(self.explained(error))
+                self.away = (
+                    f"PostgreSQL at {_address(self._url)} is away and waited for ({error or type(error).__name__})"
+                )
                 self.drop()
                 await self._clock.sleep(pause)
                 pause = min(5.0, 2 * pause)
             except (asyncpg.PostgresError, ValueError) as error:
                 raise self.explained(error) from error
             else:
-                self.away = ""
+                self.away, self._lost_at = "", None
                 return answer
 
     def drop(self) -> None:
@@ -188,7 +191,7 @@ class PostgresLink:
         self._closing = True
         if self._connection is not None and not self._connection.is_closed():
             with suppress(*LOST, asyncpg.PostgresError, asyncpg.InterfaceError):
-                async with asyncio.timeout(_CONNECT_SECONDS):
+                async with asyncio.timeout(CONNECT_SECONDS):
                     if farewell:
                         await self._connection.execute(farewell, *values)
                     await self._connection.close()

@@ -76,6 +76,10 @@ HOSTS = """SELECT h.due, h.host, h.name, h.parked, h.stored, h.partition FROM ho
     LEFT JOIN lease l USING (partition) LEFT JOIN process p ON p.id = l.process
     WHERE h.due < 'Infinity' AND (h.due, h.host) > ($1, $2) AND (h.parked IS NULL OR h.due <= $3)
     AND (l.process = $5 OR ($6 AND p.id IS NULL)) ORDER BY h.due, h.host LIMIT $4"""
+# Whether others have hosts with something that waits for nobody but them.
+OTHERS_WORK = """SELECT 1 FROM host h JOIN lease l USING (partition) JOIN process p ON p.id = l.process
+    WHERE p.id <> $1 AND h.due < 'Infinity' AND h.parked IS NULL
+    AND EXISTS (SELECT 1 FROM frontier WHERE host = h.host AND kind <> $2 AND turn < $3) LIMIT 1"""
 TAKE = f"""SELECT f.* FROM unnest($2::smallint[]) WITH ORDINALITY k (kind, place), LATERAL
     (SELECT {FRONTIER} FROM frontier WHERE host = $1 AND kind = k.kind AND turn <= $3 ORDER BY turn, id LIMIT $4) f
     ORDER BY k.place, f.turn, f.id"""

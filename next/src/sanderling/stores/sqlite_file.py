@@ -89,6 +89,8 @@ class SqliteFile:
             if not self._read_only:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644))
         mode = "ro" if self._read_only else "rw"
+        if self._read_only and not os.access(self.path.parent, os.W_OK) and not _has_content(Path(f"{self.path}-wal")):
+            mode += "&immutable=1"  # SQLite would have to make files beside it
         uri = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
         self.db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
@@ -118,6 +120,10 @@ class SqliteFile:
         db.execute("PRAGMA fullfsync = ON")  # of macOS
         db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         db.execute(f"PRAGMA journal_size_limit = {_CHECKPOINT_PAGES * 4096}")
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def check_mount(path: Path, read_only: bool, mounts: Path = _MOUNTS) -> None:  # noqa: FBT001 - its one flag

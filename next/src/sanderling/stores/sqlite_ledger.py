@@ -139,6 +139,9 @@ class SqliteLedger:
         self._released: set[str] = set()  # hosts whose `due` may be too early
         self._position = -1.0, 0  # behind the last host that was handed out
 
+    def hurry(self) -> None:
+        """There is nothing to wait for."""
+
     async def __aenter__(self) -> Self:
         await self._file.open()
         try:
@@ -217,6 +220,10 @@ class SqliteLedger:
     async def hosts(self, limit: int) -> list[HostWork]:
         """Hosts that are due and not held, the earliest first. They are held from now until `release`."""
         return await self._file.call(lambda: self._hosts(limit))
+
+    async def others_work(self) -> bool:
+        """There are no others."""
+        return False
 
     def _hosts(self, limit: int) -> list[HostWork]:
         if self._released:
