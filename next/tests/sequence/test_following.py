@@ -32,9 +32,7 @@ def test_an_outage_costs_little_and_loses_nothing(tmp_path: Path, kind: str) -> 
 
     assert sum(said == kind for _, _, said in played.world.asked) <= 60
     assert set(played.counts) >= played.world.due(980)
-    assert max(at for number, at in played.world.stored_at.items() if played.world.seen(number) < 700) <= (
-        920 if kind == "hang" else 850
-    )
+    assert max(at for number, at in played.world.stored_at.items() if played.world.seen(number) < 700) <= 850
 
 
 def test_gaps_that_repeat_are_learned(tmp_path: Path) -> None:

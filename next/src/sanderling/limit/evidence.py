@@ -95,13 +95,21 @@ class Consent:
     granted: bool = True  # whether that share is one to grow with at all
     _seen: int = USUAL_FROM
     _blamed: float = 0.0  # the share that made us send less
+    _before: float = USUAL  # what was usual when the rate might last grow
 
     def judge(self, failed: int, responses: int) -> bool:
         """Take in a window of responses. Returns whether the rate may grow."""
         share, usual = failed / responses, self.usual
         self._seen = min(self._seen + responses, USUAL_OVER)
         self._learn(usual + (share - usual) * min(1.0, responses / self._seen))
-        return self.granted and share <= usual + UNUSUAL * sqrt(usual * (1 - usual) / responses)
+        consents = self.granted and share <= usual + UNUSUAL * sqrt(usual * (1 - usual) / responses)
+        if consents:
+            self._before = self.usual
+        return consents
+
+    def forget_outage(self) -> None:
+        """What failed until the circuit opened was an outage, and is nothing that is usual."""
+        self.usual, self.granted, self._blamed = self._before, True, 0.0
 
     def is_refused(self, failed: int, responses: int) -> bool:
         """Whether so many failures look like overload."""

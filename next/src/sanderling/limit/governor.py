@@ -153,6 +153,7 @@ class Governor:
             # The host is down, and the circuit probes from now on: what it last said is no word on its limit.
             self._hold = now
             self._meeting = False
+            self._consent.forget_outage()
             if self.probing:
                 self._record.still_closed(now)
             else:
