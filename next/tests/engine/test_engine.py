@@ -68,6 +68,19 @@ def test_what_waits_for_a_host_that_never_answers_keeps_no_run_alive(fault: Faul
     assert machine.world.parks[0][0] < 80
 
 
+def test_a_host_that_asked_in_an_earlier_life_to_wait_keeps_no_run_alive() -> None:
+    world = World(items(SICK, 5) + items(WELL, 20))
+
+    async def ask(machine: Machine) -> None:
+        machine.limiter.wait_until(SICK, world.clock.now() + 3600)
+
+    machine = play(world, ask)
+
+    assert list(machine.engine.facts().parked) == [SICK]
+    assert world.writes[-1][0] < 30
+    assert not world.at(SICK)
+
+
 def test_a_stop_lets_what_is_in_flight_end_and_the_next_run_does_the_rest() -> None:
     world = World(items(WELL, 100) + items(SICK, 1, "slow", fault=Fault.HANG))
 

@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - Ledger says what each method does.
 """The ledger in PostgreSQL: a schema a crawl, any number of processes, each with the hosts of its partitions."""
 
 import asyncio
@@ -151,11 +152,9 @@ class PostgresLedger:
 
     @property
     def away(self) -> str:
-        """Why the database cannot be reached now; empty: it can."""
         return self._link.away
 
     def hurry(self) -> None:
-        """The run is to end: wait for the database for seconds only."""
         self._link.patience = CONNECT_SECONDS
 
     async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
@@ -249,11 +248,9 @@ class PostgresLedger:
         self._news.set()
 
     def may_send(self) -> bool:
-        """Whether requests may leave: not when half of our lease is over."""
         return not self._fenced and boot_seconds() - self._beat_at < self._lease / 2
 
     async def woken(self) -> list[str]:
-        """Wait until another process found URLs of hosts that we hold."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -316,7 +313,6 @@ class PostgresLedger:
     # A run.
 
     async def new_run(self) -> None:
-        """Crawl a finished crawl again: forget which URLs are known, keep what the next requests have to know."""
         self.run = await self._alone(self._link.call(self._new_run))
         self.finished, self._remembers = False, True
         self._held.clear()
@@ -343,7 +339,6 @@ class PostgresLedger:
         return run
 
     async def finish(self) -> bool:
-        """End the run if nothing waits that is not set aside."""
 
         async def work(db: Connection) -> bool:
             finished = bool(await db.fetchval(sql.NOTHING_WAITS, VISIT, SET_ASIDE))
@@ -360,18 +355,15 @@ class PostgresLedger:
             await db.execute("UPDATE crawl SET crc = $1", with_crc(*tuple(row)[:-1])[-1])
 
     async def row_files(self) -> list[RowFile]:
-        """How far the rows of each process count."""
         rows = await self._alone(self._ask("SELECT * FROM row_files ORDER BY process, file"))
         return [RowFile(*row) for row in rows]
 
     # What is next.
 
     async def hosts(self, limit: int) -> list[HostWork]:
-        """Hosts that are due and not held, the earliest first. They are held from now until `release`."""
         return await self._alone(self._hosts(limit))
 
     async def others_work(self) -> bool:
-        """Whether other processes have URLs in hand, which may lead to some for us, and are ours when those end."""
         if self._processes == 1:
             return False
         return bool(await self._alone(self._ask(sql.OTHERS_WORK, self.process, VISIT, SET_ASIDE)))
@@ -436,13 +428,11 @@ class PostgresLedger:
         return found
 
     async def documents(self, host: str) -> tuple[bytes, bytes]:
-        """What is stored of a host's robots.txt and cookies."""
         number = host_number(host)
         found = (await self._alone(self._documents([number], DOCUMENTS[3:]))).get(number, {})
         return found.get("robots", b""), found.get("cookies", b"")
 
     async def take(self, host: str, limit: int) -> Taken:
-        """URLs of a held host that are due and not taken, at most `limit` of each kind."""
         return await self._alone(self._take(host, limit))
 
     async def _take(self, host: str, limit: int) -> Taken:
@@ -473,14 +463,12 @@ class PostgresLedger:
         return await self._link.call(lambda db: db.fetch(query, *values))
 
     def release(self, host: str) -> None:
-        """Hold this host no longer; what was taken of it waits again."""
         if self._held.pop(host, None) is not None:
             self._released.add(host)
 
     # What came of it.
 
     async def commit(self, batch: Batch) -> list[str]:
-        """Store a batch; the hosts of ours that have new work, which are held from now."""
         return await self._alone(self._commit(batch))
 
     async def _commit(self, batch: Batch) -> list[str]:
@@ -605,7 +593,6 @@ class PostgresLedger:
     # For commands.
 
     async def counts(self) -> Counts:
-        """How many URLs there are; costs the same however many."""
         tally = await self._alone(self._link.call(self._tally))
         ends = {name: n for name, n in tally.items() if name not in KEPT and n}
         return Counts(tally.get(KNOWN, 0), tally.get(WAITING, 0), ends)
@@ -615,7 +602,6 @@ class PostgresLedger:
         return {(state, code): n for state, code, n in rows}
 
     async def waiting_by_host(self, limit: int) -> list[HostCount]:
-        """The hosts for which most URLs wait."""
         return await self._alone(self._waiting_by_host(limit))
 
     async def _waiting_by_host(self, limit: int) -> list[HostCount]:
@@ -626,7 +612,6 @@ class PostgresLedger:
         return [HostCount(name, n, due, notes.get(number, {}).get("note", b"")) for name, n, due, number in rows]
 
     async def tasks(self, state: str, *, host: str | None = None, code: str | None = None) -> AsyncIterator[UrlState]:
-        """The URLs that wait, or those that ended like this."""
         last: Row | None = None
         while True:
             query, values = page_query(state, host, code, last, "$")
@@ -638,7 +623,6 @@ class PostgresLedger:
             last = page_end(state, rows)
 
     async def show(self, host: str, key: bytes) -> UrlState | None:
-        """What is known about one URL."""
         return await self._alone(self._link.call(partial(self._show, host, key)))
 
     async def _show(self, host: str, key: bytes, db: Connection) -> UrlState | None:
@@ -665,7 +649,6 @@ class PostgresLedger:
         return found
 
     async def retry(self, end: str, *, host: str | None = None, code: str | None = None) -> int:
-        """Let URLs that ended like this wait again; "waiting" makes due what waits for later. How many."""
         total = await self._alone(self._write(partial(self._retry, end, host, code), alone=True))
         self.finished = self.finished and not total
         return total
@@ -724,7 +707,6 @@ class PostgresLedger:
         return sorted(late)
 
     async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
-        """Remove URLs, each given by host and key, and never take them up again."""
         return await self._alone(self._write(partial(self._forget, list(urls)), alone=True))
 
     async def _forget(self, urls: Sequence[tuple[str, bytes]], db: Connection) -> Forgotten:
@@ -779,7 +761,6 @@ class PostgresLedger:
         return was_known
 
     async def verify(self, keys: Iterable[bytes]) -> list[Fault]:
-        """Compare everything with everything; `keys` are those beside the rows of this run, of all processes."""
         return await self._alone(self._link.call(partial(self._verify, keys)))
 
     async def _verify(self, keys: Iterable[bytes], db: Connection) -> list[Fault]:

@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - Ledger says what each method does.
 """The ledger in SQLite: one process, one file, one thread, in which everything below with a leading `_` runs."""
 
 import asyncio
@@ -177,7 +178,6 @@ class SqliteLedger:
     # A run.
 
     async def new_run(self) -> None:
-        """Crawl a finished crawl again: forget which URLs are known, keep what the next requests have to know."""
         await self._file.call(self._new_run)
         self.run += 1
         self.finished, self._remembers = False, True
@@ -193,7 +193,6 @@ class SqliteLedger:
         self._held.clear()
 
     async def finish(self) -> bool:
-        """End the run if nothing waits that is not set aside."""
         self.finished = await self._file.call(self._finish)
         return self.finished
 
@@ -212,17 +211,14 @@ class SqliteLedger:
         db.execute("UPDATE crawl SET crc = ?", with_crc(*row[:-1])[-1:])
 
     async def row_files(self) -> list[RowFile]:
-        """How far the rows count."""
         return await self._file.call(lambda: [RowFile(*row) for row in self._db.execute("SELECT * FROM row_files")])
 
     # What is next.
 
     async def hosts(self, limit: int) -> list[HostWork]:
-        """Hosts that are due and not held, the earliest first. They are held from now until `release`."""
         return await self._file.call(lambda: self._hosts(limit))
 
     async def others_work(self) -> bool:
-        """There are no others."""
         return False
 
     def _hosts(self, limit: int) -> list[HostWork]:
@@ -257,12 +253,10 @@ class SqliteLedger:
         return found
 
     async def documents(self, host: str) -> tuple[bytes, bytes]:
-        """What is stored of a host's robots.txt and cookies."""
         found = await self._file.call(lambda: self._documents(host_number(host), DOCUMENTS[3:]))
         return found["robots"], found["cookies"]
 
     async def take(self, host: str, limit: int) -> Taken:
-        """URLs of a held host that are due and not taken, at most `limit` of each kind."""
         return await self._file.call(lambda: self._take(host, limit))
 
     def _take(self, host: str, limit: int) -> Taken:
@@ -291,7 +285,6 @@ class SqliteLedger:
         return [replace(item, memory=found.get(item.key)) for item in items]
 
     def release(self, host: str) -> None:
-        """Hold this host no longer; what was taken of it waits again."""
         self._file.post(lambda: self._release(host))
 
     def _release(self, host: str) -> None:
@@ -309,18 +302,15 @@ class SqliteLedger:
         self._released.clear()
 
     def may_send(self) -> bool:
-        """Nobody else can have our hosts."""
         return True
 
     async def woken(self) -> list[str]:
-        """No other process finds anything."""
         await asyncio.Event().wait()
         return []
 
     # What came of it.
 
     async def commit(self, batch: Batch) -> list[str]:
-        """Store a batch; the hosts that have new work, which are held from now."""
         return await self._file.call(lambda: self._commit(batch))
 
     def _commit(self, batch: Batch) -> list[str]:
@@ -407,7 +397,6 @@ class SqliteLedger:
     # For commands.
 
     async def counts(self) -> Counts:
-        """How many URLs there are; costs the same however many."""
         return await self._file.call(self._counts)
 
     def _counts(self) -> Counts:
@@ -419,7 +408,6 @@ class SqliteLedger:
         return {(end, code): n for end, code, n in self._db.execute("SELECT * FROM tally")}
 
     async def waiting_by_host(self, limit: int) -> list[HostCount]:
-        """The hosts for which most URLs wait."""
         return await self._file.call(lambda: self._waiting_by_host(limit))
 
     def _waiting_by_host(self, limit: int) -> list[HostCount]:
@@ -429,7 +417,6 @@ class SqliteLedger:
         return [HostCount(name, n, due, self._documents(number, ["note"])["note"]) for name, n, due, number in rows]
 
     async def tasks(self, state: str, *, host: str | None = None, code: str | None = None) -> AsyncIterator[UrlState]:
-        """The URLs that wait, or those that ended like this."""
         last: Row | None = None
         while True:
             rows = await self._file.call(partial(self._page, state, host, code, last))
@@ -443,7 +430,6 @@ class SqliteLedger:
         return self._db.execute(*page_query(state, host, code, last, "?")).fetchall()
 
     async def show(self, host: str, key: bytes) -> UrlState | None:
-        """What is known about one URL."""
         return await self._file.call(lambda: self._show(host, key))
 
     def _show(self, host: str, key: bytes) -> UrlState | None:
@@ -464,7 +450,6 @@ class SqliteLedger:
                 yield row
 
     async def retry(self, end: str, *, host: str | None = None, code: str | None = None) -> int:
-        """Let URLs that ended like this wait again; "waiting" makes due what waits for later. How many."""
         return await self._file.call(lambda: self._retry(end, host, code))
 
     def _retry(self, end: str, host: str | None, code: str | None) -> int:
@@ -513,7 +498,6 @@ class SqliteLedger:
         return sorted(late)
 
     async def forget(self, urls: Iterable[tuple[str, bytes]]) -> Forgotten:
-        """Remove URLs, each given by host and key, and never take them up again."""
         listed = list(urls)
         return await self._file.call(lambda: self._forget(listed))
 
@@ -577,7 +561,6 @@ class SqliteLedger:
         return was_known
 
     async def verify(self, keys: Iterable[bytes]) -> list[Fault]:
-        """Compare everything with everything; `keys` are those beside the rows of this run."""
         return await self._file.call(lambda: self._verify(keys))
 
     def _verify(self, keys: Iterable[bytes]) -> list[Fault]:
