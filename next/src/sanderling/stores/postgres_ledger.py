@@ -160,13 +160,17 @@ class PostgresLedger:
     async def _alone(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing at a time, to its end even if the caller is cancelled: half of a commit is none."""
 
-        async def turn() -> T:
+        async def turn() -> T | Exception:
             async with self._turn:
-                return await work
+                try:
+                    return await work
+                except Exception as error:  # noqa: BLE001 - raised below, if anybody still waits for it
+                    return error
 
-        task = asyncio.ensure_future(turn())
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear of it
-        return await asyncio.shield(task)
+        answer = await asyncio.shield(asyncio.ensure_future(turn()))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def _open(self, db: Connection) -> None:
         owner = await db.fetchval(sql.WHOSE, self._name, sql.MARK)
