@@ -38,6 +38,10 @@ class System:
     marks: tuple[str, ...]  # a folder that has one of these files is the system's
     module: str
     runs: tuple[Command, ...]
+    # For `try FILE`: a JMESPath that finds something in the TOML files which describe its upstreams, and
+    # "module:function" of (file, what was typed, options of requests, context).
+    described: str = ""
+    tries: str = ""
 
     def load(self) -> ModuleType:
         """The system's own module."""
@@ -117,6 +121,8 @@ SYSTEMS: tuple[System, ...] = (
                 "sequence store things --database sqlite:things.db",
             ),
         ),
+        described="url",
+        tries="sanderling.sequence.trying:try_description",
     ),
     System(
         "events",

@@ -16,7 +16,7 @@ from sanderling.clock import LoopClock, run_virtual
 from sanderling.fetch.options import limiter_for
 from sanderling.files import Exit, make_folder
 from sanderling.forms import read_durations
-from sanderling.observe.alerts import Alerts
+from sanderling.observe.alerts import Alert, Alerts
 from sanderling.records.rows import RowWriter
 from sanderling.sequence.crawl import SequenceParts, SequenceRun
 from sanderling.sequence.description import Description, HeadAddress, IdApi
@@ -43,11 +43,22 @@ class InlineFile(SqliteFile):
         self.db.execute("PRAGMA synchronous = OFF")  # hours pass here in seconds
 
 
+class HeardAlerts(Alerts):
+    """Alerts that nobody gets."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        super().__init__(None, "", clock)
+        self.heard: list[Alert] = []
+
+    def post(self, alert: Alert) -> None:
+        self.heard.append(alert)
+
+
 class Played:
     """What a play left behind."""
 
-    def __init__(self, world: IdWorld, run: SequenceRun, exit_: Exit | None, folder: Path) -> None:
-        self.world, self.run, self.exit = world, run, exit_
+    def __init__(self, world: IdWorld, run: SequenceRun, exit_: Exit | None, folder: Path, alerts: list[Alert]) -> None:
+        self.world, self.run, self.exit, self.alerts = world, run, exit_, alerts
         self.report = run.report()
         lines = (folder / "records.jsonl").read_text().splitlines()
         self.counts = Counter(json.loads(line)["id"] for line in lines)
@@ -84,7 +95,7 @@ def play(
             state = store.state if not store.is_new else SavedState(begin=world.first, position=Position(world.first))
             rows = RowWriter(folder, ROWS, state.files)
             limiter = limiter_for(options, clock=clock, random=Random(world.seed))
-            alerts = Alerts(None, "", clock)
+            alerts = HeardAlerts(clock)
             storing = Storing(store, rows, targets, clock, Random(world.seed), read_durations(options.revisit))
             parts = SequenceParts(
                 options, IdApi(description), "api.example.org", store, storing, Metrics(None, alerts, clock), world,
@@ -101,7 +112,7 @@ def play(
             if acting is not None:
                 acting.cancel()
             rows.close()
-        return Played(world, run, exit_, folder)
+        return Played(world, run, exit_, folder, alerts.heard)
 
     with patch("sanderling.files.sync"):
         return run_virtual(main())

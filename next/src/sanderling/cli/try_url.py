@@ -1,10 +1,16 @@
-"""`sanderling try URL`: one request, what came back, what a selector or a path finds in it, and what to type next."""
+"""`sanderling try URL`: one request, what came back, what a selector or a path finds in it, and what to type next.
+
+`sanderling try FILE`: what a system makes of the responses of an API that a file describes.
+"""
 
 import asyncio
 import code
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
+import jmespath
 import msgspec
 
 from sanderling.cli.commands import all_commands
@@ -14,14 +20,16 @@ from sanderling.cli.try_reader import Answer, Question
 from sanderling.clock import SystemClock
 from sanderling.fetch import Client, HttpRequest, HttpResponse, RequestOptions
 from sanderling.fetch.guard import is_own
-from sanderling.files import Exit
-from sanderling.forms import Form, Url
-from sanderling.ids import host_of
+from sanderling.files import Exit, read_small
+from sanderling.forms import Form
+from sanderling.ids import host_of, normalise_url
 from sanderling.observe.render import Line, show_bytes, show_seconds
 from sanderling.observe.report import Hint, clean_text
-from sanderling.options import REQUIRED, option
+from sanderling.options import REQUIRED, OptionError, option
 from sanderling.outcome import Code
 from sanderling.readers.pool import ReaderError, Readers
+from sanderling.redact import redact
+from sanderling.systems import load_name
 
 READER = "sanderling.cli.try_reader:open_work"
 
@@ -34,8 +42,7 @@ def _read_selector(text: str) -> str:
 
 
 def _read_path(text: str) -> str:
-    import jmespath  # noqa: PLC0415 - the same
-    from jmespath.exceptions import JMESPathError  # noqa: PLC0415
+    from jmespath.exceptions import JMESPathError  # noqa: PLC0415 - the same
 
     try:
         jmespath.compile(text)
@@ -44,6 +51,15 @@ def _read_path(text: str) -> str:
     return text
 
 
+def _read_target(text: str) -> str:
+    return text if _is_file(text) else normalise_url(text)
+
+
+def _is_file(text: str) -> bool:
+    return text.endswith((".toml", ".py")) and "://" not in text
+
+
+UrlOrFile = Annotated[str, Form(_read_target, "a URL like https://example.org/, or a file .toml or .py", "URL", redact)]
 Selector = Annotated[str, Form(_read_selector, "a CSS selector like h1.title or a::attr(href)", "SELECTOR")]
 JsonPath = Annotated[str, Form(_read_path, "a JMESPath expression like items[0].name", "JMESPATH")]
 
@@ -51,7 +67,11 @@ JsonPath = Annotated[str, Form(_read_path, "a JMESPath expression like items[0].
 class TryOptions(RequestOptions, table="try"):
     """Options of `try`. Elsewhere `--json` prints for programs; here it does too, what its path finds."""
 
-    url: Url = option(REQUIRED, "What to request.", argument="URL")
+    url: UrlOrFile = option(
+        REQUIRED, "What to request, or a file that describes an API: what is made of its responses.", argument="URL"
+    )
+    base: str = option("", "With a file: where the API is, up to the path.")
+    begin: int | None = option(None, "With a file: the first of ten ids to request.", low=0)
     css: Selector | None = option(None, "Print what this finds in the page, each on a line.")
     json: JsonPath | None = option(None, "Print what this finds in the JSON of the body; @ is all of it.")
     shell: bool = option(default=False, help="Open a Python shell in which the response is page.")
@@ -67,6 +87,8 @@ class Tried:
 
 def try_url(options: TryOptions, context: Context) -> Exit:
     """Send one request and show all about it; FAILED if it did not end well, or nothing was found."""
+    if _is_file(options.url):
+        return _try_file(options, context)
     tried = asyncio.run(_try(options))
     looked = options.css is not None or options.json is not None
     # What was found can be piped on; then the rest is for people.
@@ -79,6 +101,19 @@ def try_url(options: TryOptions, context: Context) -> Exit:
         _shell(tried)
     well = tried.response.outcome.ok and not tried.answer.fault and (bool(tried.answer.found) or not looked)
     return Exit.DONE if well else Exit.FAILED
+
+
+def _try_file(options: TryOptions, context: Context) -> Exit:
+    """Let the system try a file that it describes its upstreams by."""
+    # A file of Python has a `description` of one kind.
+    try:
+        text = {"url": ""} if options.url.endswith(".py") else tomllib.loads(read_small(Path(options.url)).decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise OptionError(f"{options.url} is not TOML: {error}") from None
+    for system in context.systems:
+        if system.tries and jmespath.search(system.described, text) is not None:
+            return Exit(load_name(system.tries)(options.url, options, options, context))
+    raise OptionError(f"{options.url}: found no url, expected the description of an API")
 
 
 async def _try(options: TryOptions) -> Tried:

@@ -12,6 +12,7 @@ import msgspec
 
 from sanderling.clock import Clock
 from sanderling.fetch.client import Client
+from sanderling.fetch.messages import Headers
 from sanderling.fetch.options import limiter_for
 from sanderling.files import FolderError, FolderLock, make_folder, read_small
 from sanderling.forms import read_durations
@@ -71,6 +72,12 @@ def read_description(api: str, base: str = "", id_: str = "", time: str = "") ->
     if "{base}" in str(table.get("url")):
         raise OptionError(f"--base is missing; {origin} needs to know where the API is, as in https://api.example.org")
     return described({**table, **changed}, origin)
+
+
+def key_headers(description: Description) -> Headers:
+    """The header that carries the key, if the environment has one."""
+    key = os.environ.get(description.key_variable, "") if description.key_variable else ""
+    return ((description.key_header, key),) if key else ()
 
 
 def _with_base(found: Description, base: str, origin: str) -> Description:
@@ -133,11 +140,10 @@ async def _open(stack: AsyncExitStack, options: SequenceOptions, clock: Clock) -
 
         consumer = await stack.enter_async_context(QueueConsumer(options.queue, options.retry_queue, RETRY_BATCH))
         retry_queue = RetryQueue(consumer, clock)
-    key = os.environ.get(description.key_variable, "") if description.key_variable else ""
     storing = Storing(store, rows, targets, clock, Random(), read_durations(state.revisit), batch)
     parts = SequenceParts(
         options, IdApi(description), host, store, storing, Metrics(prometheus, alerts, clock), client, limiter, alerts,
-        clock, Random(), ((description.key_header, key),) if key else (), retry_queue,
+        clock, Random(), key_headers(description), retry_queue,
     )  # fmt: skip
     return SequenceRun(parts, state)
 

@@ -46,10 +46,13 @@ async def show(folder: Path, key: str) -> Shown:
     number = int(key)
     async with _open_to_read(folder) as store:
         with RowReader(folder, ROWS, store.state.files) as rows:
-            lines = [line for entry in rows.find(key_of(number)) for line in entry.lines]
+            entries = rows.find(key_of(number))
+            lines = [line for entry in entries for line in entry.lines]
         missed = [each for each in await store.missed() if each.low <= number <= each.high]
         skipped = [reason for low, high, reason in await store.skipped() if low <= number <= high]
         position = store.state.position
+    if entries and not entries[-1].lines:
+        return Shown(lines, "it was deleted")
     if missed:
         return Shown(lines, f"missed: {missed[0].reason}, {missed[0].tries} requests")
     if skipped:
@@ -65,7 +68,9 @@ async def verify(folder: Path) -> Verified:
         state = store.state
         with RowReader(folder, ROWS, state.files) as rows:
             faults = list(rows.damage())
-            keys = sorted(int.from_bytes(key) for key in rows.keys(1))
+            keys = [int.from_bytes(key) for key in rows.keys(1)]
+            later = {key: (file, number) for key, run, file, number in rows.places() if run > 1}
+            deleted = sum(not rows.entry(*place).lines for place in later.values())
         stored = set(keys)
         if len(stored) < len(keys):
             faults.append(f"{len(keys) - len(stored):,} records are there twice")
@@ -79,7 +84,7 @@ async def verify(folder: Path) -> Verified:
             missed += sum(map(len, ranges))
         decided += [(number, number, "open") for number in state.position.open]
     decided.sort()
-    counts = {"stored": len(stored), "missed": missed, "open": len(state.position.open)}
+    counts = {"stored": len(stored) - deleted, "deleted": deleted, "missed": missed, "open": len(state.position.open)}
     counts["skipped"] = sum(high - low + 1 for low, high, what in decided if what not in counts)
     stride = int(state.plan.get("dev_skip", 4)) + 1 if state.plan.get("dev") else 1
     expected = state.begin
