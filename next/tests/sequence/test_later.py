@@ -80,7 +80,7 @@ def test_a_new_shape_is_said_once_and_nothing_is_lost(tmp_path: Path) -> None:
     )
 
     assert [each.title for each in played.alerts].count("The API has changed its records") == 1
-    assert not played.run.shape_trouble
+    assert not played.run.health.shape_trouble
     assert set(played.counts) >= played.world.due(2900)
 
 

@@ -6,7 +6,7 @@ is known, which shows whether a host that fails is well.
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,9 +28,11 @@ from sanderling.sequence.atlas import SUPERCHARGE, AtlasLaw
 from sanderling.sequence.description import IdAnswer, IdApi, Meaning, outcome_of
 from sanderling.sequence.follower import Follower
 from sanderling.sequence.guarded import workers_for
+from sanderling.sequence.health import HostHealth
+from sanderling.sequence.later import LaterWork
 from sanderling.sequence.options import LARGEST_ID, SequenceOptions
 from sanderling.sequence.readings import Metrics, show_elapsed
-from sanderling.sequence.retries import DISABLED, RETRIES, Reason, check_in, is_retried, offload_tries
+from sanderling.sequence.retries import DISABLED, RETRIES, Reason, is_retried, offload_tries
 from sanderling.sequence.searching import GapWalk
 from sanderling.sequence.store import Missed, SavedState, SequenceStore, Visit
 from sanderling.sequence.storing import Storing
@@ -42,15 +44,7 @@ LOOK = 1.0  # seconds between looks at what is due again
 STATUS_SECONDS = 300.0  # between two status messages
 RETRY_SHARE = 4  # one of so many requests is a retry or a visit, where there are new ids as well
 ASKED_SHARE = 2  # the same, for what a person wants to be asked again
-MOST_AGAIN = 400  # ids to be asked again that are in memory
-MOST_VISITS = 100  # the same of records to be visited
-DOUBTFUL = 3  # failures in a row, after which a record that is known shows whether the host is well
-LONGEST_AWAY = 15.0  # seconds between two such requests
-RECENT = 30.0  # a good answer so many seconds ago shows that a failure is the id's own
 MISSES_IN_ROW = 150  # ids that are not there, below what the API says its newest is: a gap
-NEW_SHAPE = 10  # new records in a row that cannot be read: the API has changed
-SAMPLE = 8  # ids of a gap that are asked at once
-NEARBY = 128  # ids on both sides of one that turned up in a gap
 VISIT_AGAIN = 3600.0  # seconds until a visit that failed is made again
 ALERT_PAUSE = 60.0  # seconds between two messages about single ids
 LOOKS = 8  # of one search that the law of the seed asks for
@@ -144,29 +138,17 @@ class SequenceRun:
         self.workers = options.first_workers
         self.law = AtlasLaw(self) if options.scaling == "atlas" else None
         self.missed_counts: dict[tuple[str, bool], int] = {}
-        self.quiet_until = -inf  # on the clock: nothing but checks is sent before
-        self.quiet_why = ""
-        self.away_since: float | None = None  # since when the host fails
-        self.shape_trouble = ""  # what is new about the shape of records
+        self.health = HostHealth(parts.alerts)
+        self.later = LaterWork(parts.store, parts.storing, parts.clock, parts.random)
         self.stopped = False
         self.wanted = Control()
         self.committed = asyncio.Event()  # set by each commit
-        self._again: deque[tuple[int, Missed]] = deque()  # an id, and what is known of it
-        self._visits: deque[Visit] = deque()
-        self._asked_again: set[int] = set()  # ids of both in memory or in flight
-        self._answered: list[int] = []  # of these, until what came of them is committed
-        self._turned_up: list[int] = []  # ids of gaps
         self._given = state.given  # as the last commit has it
         self._in_flight = 0
         self._turn = 0
         self._wake = asyncio.Event()
         self._committing = asyncio.Lock()
-        self._failed_in_row = 0
-        self._bad_in_row = 0
         self._missing_in_row = 0
-        self._last_good = -inf
-        self._checking = False
-        self._check_wait = 1.0
         self._known: int | None = None  # an id that is known to exist
         self._no_retries = False  # the store has none within its first retries
         self._alerted_at = -inf  # about a single id
@@ -236,7 +218,10 @@ class SequenceRun:
     async def _follow(self, group: asyncio.TaskGroup) -> None:
         clock = self.parts.clock
         while not self.is_over():
-            if self.away_since is not None and clock.now() - self.away_since > self.parts.options.patience:
+            if (
+                self.health.away_since is not None
+                and clock.now() - self.health.away_since > self.parts.options.patience
+            ):
                 return
             self._wake.clear()
             wait = self._send_what_is_due(group)
@@ -254,7 +239,7 @@ class SequenceRun:
                 return ready - now
             inquiry = self._choose(now)
             if inquiry is None:
-                later = [each - now for each in (self.quiet_until, self.follower.resume_at) if each > now]
+                later = [each - now for each in (self.health.quiet_until, self.follower.resume_at) if each > now]
                 return min(later, default=inf)
             permit = limiter.try_acquire(host)
             if permit is None:  # pragma: no cover - it was ready above
@@ -273,29 +258,24 @@ class SequenceRun:
 
     def _choose(self, now: float) -> Inquiry | None:
         """What to ask next, if anything is due."""
-        if now < self.quiet_until or self.storing.is_full:
+        if now < self.health.quiet_until or self.storing.is_full:
             return None
-        if self.away_since is not None or self._failed_in_row >= DOUBTFUL:
-            if self._checking or self._in_flight:
-                return None
-            return self._check()
+        if self.health.in_doubt:
+            return None if self.health.checking or self._in_flight else self._check()
         self._turn += 1
-        wanted_now = bool(self._again) and self._again[0][1].due <= 0
-        if self._turn % (ASKED_SHARE if wanted_now else RETRY_SHARE) == 0 and (later := self._later()):
-            return later
+        if self._turn % (ASKED_SHARE if self.later.is_urgent else RETRY_SHARE) == 0 and (again := self._again()):
+            return again
         if self.walk.waiting:
             return Inquiry("probe", (self.walk.waiting.popleft(),))
         if self.law is None and (numbers := self._new(now)) is not None:
             return Inquiry("new", numbers)
-        return self._later()
+        return self._again()
 
-    def _later(self) -> Inquiry | None:
-        """What is asked not for the first time: retries first, since visits can wait."""
-        if self._again:
-            number, missed = self._again.popleft()
-            return Inquiry("again", (number,), missed=missed)
-        if self._visits:
-            visit = self._visits.popleft()
+    def _again(self) -> Inquiry | None:
+        """What is asked not for the first time: missed ids first, since visits can wait."""
+        if (found := self.later.next_id()) is not None:
+            return Inquiry("again", (found[0],), missed=found[1])
+        if (visit := self.later.next_visit()) is not None:
             return Inquiry("visit", (visit.number,), visit=visit)
         return None
 
@@ -312,7 +292,7 @@ class SequenceRun:
         known = self._known if self._known is not None else self.follower.peek()
         if known is None:
             known = self.follower.newest
-        self._checking = True
+        self.health.checking = True
         self.figures.checks += 1
         return Inquiry("check", (known,))
 
@@ -323,9 +303,9 @@ class SequenceRun:
         elif inquiry.kind == "probe":
             self.walk.waiting.appendleft(inquiry.numbers[0])
         elif inquiry.kind in ("again", "visit"):
-            self._asked_again.discard(inquiry.numbers[0])
+            self.later.put_back(inquiry.numbers[0])
         if inquiry.kind == "check":
-            self._checking = False
+            self.health.checking = False
 
     async def _ask(self, inquiry: Inquiry, permit: Permit) -> None:
         sent = self.parts.clock.now()
@@ -369,27 +349,22 @@ class SequenceRun:
         now = self.parts.clock.now()
         meanings = {answer.meaning for answer in answers}
         if inquiry.kind == "check":
-            self._checking = False
+            self.health.checking = False
         if Meaning.DISABLED in meanings:
             self._put_back(inquiry)
-            self.quiet_until = now + DISABLED
-            self.quiet_why = "the API says that it is switched off"
+            self.health.be_quiet(now + DISABLED, "the API says that it is switched off")
             return
         failing = all(meaning.fails for meaning in meanings)
-        if failing:
-            self._failed_in_row += 1
-        elif Meaning.REFUSED not in meanings:
-            self._failed_in_row, self._last_good = 0, now
-            self._well()
+        self.health.heard(now, failing=failing, refused=Meaning.REFUSED in meanings)
         if inquiry.kind in ("new", "again"):
             for answer in answers:
                 self.parts.metrics.meter.count(answer.meaning)
         if inquiry.kind == "check":
             if failing:
-                self._away(now, sent, answers[0])
+                self.health.check_failed(answers[0], sent, now)
             return
-        if failing and (self.away_since is not None or now - sent > RECENT):
-            self._put_back(inquiry)  # nobody is to blame but the host
+        if failing and self.health.is_to_blame(sent, now):
+            self._put_back(inquiry)
             return
         match inquiry.kind:
             case "new":
@@ -405,40 +380,9 @@ class SequenceRun:
                 if inquiry.visit is not None:
                     self._hear_visit(inquiry.visit, answers[0])
 
-    def _away(self, now: float, sent: float, answer: IdAnswer) -> None:
-        """The host fails, whatever it is asked: nothing but a check is sent until it is well."""
-        why = answer.detail
-        if self.away_since is None:
-            self.away_since = now
-            self._check_wait = 1.0
-            if answer.meaning is Meaning.BAD_FORMAT:
-                self._say_new_shape(answer)
-            else:
-                self.parts.alerts.post(Alert("The API fails", why, Level.WARNING))
-        self.quiet_until = sent + self._check_wait
-        self.quiet_why = f"the API fails: {why}"
-        self._check_wait = min(LONGEST_AWAY, 2 * self._check_wait)
-
-    def _well(self) -> None:
-        if self.away_since is not None:
-            self.away_since = None
-            self.quiet_until, self.quiet_why = -inf, ""
-
-    def _say_new_shape(self, answer: IdAnswer) -> None:
-        """Records cannot be read any more: said once, until one can be read again."""
-        if not self.shape_trouble:
-            self.shape_trouble = f"records have a new shape: id {answer.number}: {answer.detail}"
-            log.warning("new_shape", say=f"{self.shape_trouble}. Nothing is lost: such ids are asked again.")
-            self.parts.alerts.post(Alert("The API has changed its records", self.shape_trouble, Level.WARNING))
-
     def _hear_new(self, answer: IdAnswer, now: float) -> None:
         number, follower = answer.number, self.follower
-        if answer.meaning is Meaning.BAD_FORMAT:
-            self._bad_in_row += 1
-            if self._bad_in_row >= NEW_SHAPE:
-                self._say_new_shape(answer)
-        elif answer.meaning is Meaning.FOUND:
-            self._bad_in_row, self.shape_trouble = 0, ""
+        self.health.heard_new(answer)
         if answer.meaning.exists:
             self._missing_in_row = 0
             self._known = number
@@ -500,11 +444,11 @@ class SequenceRun:
 
     def _hear_again(self, missed: Missed, answer: IdAnswer, sent: float) -> None:
         number = answer.number
-        self._answered.append(number)
+        self.later.answered(number)
         if len(missed) > 1:  # one of several ids of a gap: if it is there, each near it is asked
             if answer.meaning.exists:
                 self._keep(answer)
-                self._turned_up.append(number)
+                self.later.turned_up(number)
             return
         if answer.meaning in (Meaning.FOUND, Meaning.UNWANTED):
             if missed.tries == 1 and missed.reason is Reason.NOT_FOUND:
@@ -512,7 +456,7 @@ class SequenceRun:
             self._keep(answer)
             return
         reason = BY_REASON[answer.meaning]
-        own = not answer.meaning.fails or self._last_good > sent - RECENT
+        own = not answer.meaning.fails or self.health.was_well(sent)
         tries = missed.tries + own
         if reason is not missed.reason and is_retried(missed.reason, missed.tries):
             tries = min(tries, RETRIES.get(reason, 0) + 1)
@@ -520,7 +464,7 @@ class SequenceRun:
 
     def _hear_visit(self, visit: Visit, answer: IdAnswer) -> None:
         """What has become of a record that is stored."""
-        self._answered.append(visit.number)
+        self.later.answered(visit.number)
         self.figures.visited += 1
         match answer.meaning:
             case Meaning.FOUND:
@@ -547,7 +491,7 @@ class SequenceRun:
         """Begin or go on to ask whether there is something behind what is missing."""
         follower = self.follower
         suspicious = follower.suspects_gap if follower.ceiling is None else self._missing_in_row >= MISSES_IN_ROW
-        if self.law is None and suspicious and not self.walk.is_looking and self.away_since is None:
+        if self.law is None and suspicious and not self.walk.is_looking and self.health.away_since is None:
             passed = self.walk.passed
             self.walk.look()
             self._missing_in_row *= passed == self.walk.passed
@@ -560,8 +504,11 @@ class SequenceRun:
             self.parts.metrics.meter.sample(now)
             self._set_workers(now)
             self._look_for_gap()
-            await self._load_again()
-            await self._load_visits()
+            if self.health.away_since is None:
+                if self.later.has_turned_up:
+                    await self._commit()
+                    await self.later.wake()
+                await self.later.load()
             if self.follower.done and not self.storing.records and not self.storing.batch:
                 self._no_retries = await self.parts.store.retried() == 0 and not self.storing.batch
             await self._count()
@@ -572,7 +519,7 @@ class SequenceRun:
         """Let as many requests be in flight as are needed; the law of the seed decides by its periods instead."""
         parts, follower = self.parts, self.follower
         follower.workers = self.workers
-        if self.law is None and self.figures.latency and self.away_since is None:
+        if self.law is None and self.figures.latency and self.health.away_since is None:
             figures = parts.limiter.snapshot(1).hosts
             allowed = figures[0].fill_rate if figures else 1.0
             idle = follower.at_head and now < follower.resume_at
@@ -593,51 +540,13 @@ class SequenceRun:
         head, follower, clock = self.parts.api.description.head, self.follower, self.parts.clock
         while head is not None:
             now = clock.now()
-            if now >= self.quiet_until and self.away_since is None and not self.is_held:
+            if now >= self.health.quiet_until and self.health.away_since is None and not self.is_held:
                 response = await self.parts.client.send(HttpRequest(head.url, headers=self.parts.headers))
                 self.figures.requests += response.requests
                 if (newest := self.parts.api.head_of(response)) is not None:
                     follower.see_head(newest, clock.now())
                     self._wake.set()
             await clock.sleep(follower.head_pause)
-
-    async def _load_again(self) -> None:
-        if len(self._again) >= MOST_AGAIN // 2 or self.away_since is not None:
-            return
-        store, wall = self.parts.store, self.parts.clock.wall()
-        if self._turned_up:
-            await self._commit()
-            while self._turned_up:
-                await store.wake_around(self._turned_up.pop(), NEARBY, wall)
-        for each in await store.due(wall, MOST_AGAIN + len(self._asked_again)):
-            if each.low in self._asked_again:
-                continue
-            if len(self._again) >= MOST_AGAIN:
-                return
-            if len(each) == 1:
-                self._asked_again.add(each.low)
-                self._again.append((each.low, each))
-            elif each.reason is Reason.GAP:
-                later = Missed(
-                    each.low, each.high, each.reason, each.tries + 1, each.since,
-                    wall + check_in(each.reason, each.tries + 1, self.parts.random),
-                )  # fmt: skip
-                self.storing.batch.missed.append(later)
-                sample = self.parts.random.sample(range(each.low, each.high + 1), min(SAMPLE, len(each)))
-                self._again.extend((number, each) for number in sample if number not in self._asked_again)
-                self._asked_again.update(sample)
-            else:
-                for one in await store.break_up(each, MOST_AGAIN):
-                    self._asked_again.add(one.low)
-                    self._again.append((one.low, one))
-
-    async def _load_visits(self) -> None:
-        if self._visits or self.away_since is not None:
-            return
-        for each in await self.parts.store.visits(self.parts.clock.wall(), MOST_VISITS + len(self._asked_again)):
-            if each.number not in self._asked_again and len(self._visits) < MOST_VISITS:
-                self._asked_again.add(each.number)
-                self._visits.append(each)
 
     async def _count(self) -> None:
         self.missed_counts = await self.parts.store.count_missed()
@@ -652,7 +561,7 @@ class SequenceRun:
             await self._commit_batch()
 
     async def _commit_batch(self) -> None:
-        answered, self._answered = self._answered, []
+        answered = self.later.take_answered()
         state, position = self.state, self.follower.saved()
         pending = self.storing.take()
         if not any(pending) and not answered and position == state.position and state.given == self._given:
@@ -661,15 +570,14 @@ class SequenceRun:
         state.position = position
         state.limiter = self.parts.limiter.saved(self.parts.host) or b""
         await self.storing.write(*pending, state)
-        # From now on the file says whether they are asked again.
-        self._asked_again.difference_update(answered)
+        self.later.release(answered)
         self.committed.set()
 
     # What the shell asks.
 
     def stop(self) -> None:
         """Begin nothing new."""
-        self.stopped = True
+        self.stopped = self.storing.stopping = True
         self._wake.set()
 
     def control(self, wanted: Control) -> None:
@@ -685,9 +593,7 @@ class SequenceRun:
             return f"a sequence cannot {request.action}"
         _, _, code, low, high = (*request.words, "", "", "", "", "")[:5]
         number = await self.parts.store.retry(int(low or 0), int(high or LARGEST_ID), code or None)
-        # What a person wants goes first; the rest is on disk, and is loaded again behind it.
-        self._asked_again.difference_update(each for each, _ in self._again)
-        self._again.clear()
+        self.later.reload()  # what a person wants goes first
         return f"{number:,} are asked again"
 
     def report(self, *, running: bool = True) -> Report:

@@ -67,13 +67,13 @@ def make_report(run: "SequenceRun", *, running: bool) -> Report:
         *limiter_facts(snapshot),
         *parts.alerts.facts(),
     ]
-    quiet = run.quiet_why if now < run.quiet_until or run.away_since is not None else ""
-    troubles = tuple(filter(None, (quiet, run.shape_trouble, parts.metrics.trouble, parts.storing.trouble)))
+    quiet = run.health.quiet_why if now < run.health.quiet_until or run.health.away_since is not None else ""
+    troubles = tuple(filter(None, (quiet, run.health.shape_trouble, parts.metrics.trouble, parts.storing.trouble)))
     hosts = tuple(
         HostReport(
             host=each.host, allowed=each.fill_rate, in_flight=each.in_flight, requests=each.requests,
             refused=each.refused, latency=each.avg_latency, why=each.why,
-            state="down" if run.away_since is not None else "ok",
+            state="down" if run.health.away_since is not None else "ok",
         )
         for each in snapshot.hosts
     )  # fmt: skip
@@ -91,9 +91,9 @@ def _doing(run: "SequenceRun", now: float) -> str:
     follower = run.follower
     if run.wanted.paused:
         return "paused"
-    if run.away_since is not None:
-        return f"the API has failed for {now - run.away_since:.0f} s"
-    if now < run.quiet_until:
+    if run.health.away_since is not None:
+        return f"the API has failed for {now - run.health.away_since:.0f} s"
+    if now < run.health.quiet_until:
         return "waiting"
     if follower.done:
         return "asking again what was missing"

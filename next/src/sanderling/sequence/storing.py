@@ -37,6 +37,7 @@ class Storing:
         self.batch = batch or SequenceBatch()
         self.records: list[KeptRecord] = []
         self.trouble = ""  # why nothing can be committed now
+        self.stopping = False  # then it waits for nobody
         self._targets, self._clock, self._revisit = targets, clock, revisit
         self._queue = next((each for each in targets if isinstance(each, QueueTarget)), None)
 
@@ -108,7 +109,7 @@ class Storing:
                 if not self.trouble:
                     log.warning("away", say=f"Waiting, nothing is lost: {away}")
                 self.trouble = str(away)
-                if self._clock.now() - begun > LONGEST_AWAY:
+                if self.stopping or self._clock.now() - begun > LONGEST_AWAY:
                     raise FolderError(self.trouble, "the same command goes on once it is back", Exit.LATER) from None
                 await self._clock.sleep(1.0)
             else:
