@@ -1,7 +1,7 @@
 """Growing ids from Python: `async for order in following("https://api.example.org/orders/{id}", "orders", begin=1)`."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from sanderling.sequence.store import ROWS
 LOOK = 1.0  # seconds without a commit, after which it is seen whether the run has ended
 
 
-async def following(api: str, folder: str | Path, **options: Any) -> AsyncIterator[Any]:  # noqa: ANN401
+async def following(api: str, folder: str | Path, **options: Any) -> AsyncGenerator[Any, None]:  # noqa: ANN401
     """Each record once it is in the folder, also what is stored there and was not given yet; then what comes to be.
 
     Options are those of `sanderling sequence crawl`: `begin=1, id="id"`. With `until` it ends when each id has its end.
