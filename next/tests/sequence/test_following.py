@@ -17,6 +17,13 @@ def test_each_record_once_and_each_hole_decided(tmp_path: Path) -> None:
     assert sum(played.run.missed_counts.values()) == 501 - len(played.counts)
 
 
+def test_without_a_pace_nothing_spins(tmp_path: Path) -> None:
+    played = play(tmp_path, 120, lambda clock: IdWorld(clock, back=3000), until=3_900, policy="none")
+
+    assert len(played.counts) == 2901
+    assert played.run.workers == 250
+
+
 def test_at_a_slow_head_few_requests_are_in_vain(tmp_path: Path) -> None:
     played = play(tmp_path, 3600, lambda clock: IdWorld(clock, back=20, rates=((0, 0.25),), stamps=False))
 

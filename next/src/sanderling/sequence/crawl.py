@@ -233,8 +233,8 @@ class SequenceRun:
         """Send all that may be sent now; seconds until there may be more."""
         clock, limiter, host = self.parts.clock, self.parts.limiter, self.parts.host
         while self._in_flight < self.workers and not self.is_held:
-            now = clock.now()
             ready = limiter.ready_at(host)
+            now = clock.now()  # not before: what is ready at once is ready at the limiter's own now
             if ready > now:
                 return ready - now
             inquiry = self._choose(now)

@@ -13,5 +13,5 @@ FASTEST_RISE = 2.0  # from one decision to the next
 def workers_for(allowed: float, latency: float, head_rate: float | None, now: int, least: int, most: int) -> int:
     """Workers for the next seconds; `head_rate` is None in a backlog."""
     rate = allowed if head_rate is None else min(allowed, 2 * head_rate + 1)
-    wanted = ceil(rate * latency * ROOM)
-    return max(least, min(most, wanted, ceil(now * FASTEST_RISE) + 1))
+    wanted = ceil(min(most, rate * latency * ROOM))  # a rate may have no end
+    return max(least, min(wanted, ceil(now * FASTEST_RISE) + 1))

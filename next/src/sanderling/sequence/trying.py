@@ -12,6 +12,7 @@ from sanderling.observe.report import clean_text
 from sanderling.options import OptionError
 from sanderling.sequence.description import IdAnswer, IdApi, Meaning
 from sanderling.sequence.opening import key_headers, read_description
+from sanderling.sequence.store_command import HasPrint
 
 TRIED = 8  # ids that should exist, some of them
 # Two that cannot: no API is near the largest whole number of JavaScript.
@@ -25,13 +26,6 @@ class FileToTry(Protocol):
 
     base: str
     begin: int | None
-
-
-class HasPrint(Protocol):
-    """What a command prints by."""
-
-    def print(self, text: str) -> None:
-        """Print a line."""
 
 
 def try_description(file: str, typed: FileToTry, options: RequestOptions, context: HasPrint) -> Exit:
