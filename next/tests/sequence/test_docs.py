@@ -1,6 +1,8 @@
 """What docs/seeds.md says of seed 000 exists: flags can be typed, defaults, metrics, states of tasks."""
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,38 +10,61 @@ import pytest
 from sequence.plays import play
 from sequence_ids import IdWorld
 
-from sanderling.cli.tasks import TasksOptions
 from sanderling.observe.metrics import metric_name
 from sanderling.observe.report import Kind
-from sanderling.sequence.options import SequenceOptions
+from sanderling.sequence.database import _GAME_TABLES, tables
+from sanderling.sequence.options import SequenceOptions, StoreOptions
+from sanderling.sequence.retries import Reason
 from sanderling.sequence.system import TASK_STATES
+from sanderling.systems import SYSTEMS
 
+SYSTEMS_BY_NAME = {each.name: each for each in SYSTEMS}
 DOCS = Path(__file__).parents[2] / "docs"
 SEED_000 = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in (DOCS / "seeds.md").read_text().partition("\n## Seed 000")[2].partition("\n## ")[0].splitlines()
     if line.startswith("| ") and not line.startswith("| seed ")
 ]
-FLAGS = {f"--{each.key}" for kind in (SequenceOptions, TasksOptions) for each in kind.fields.values()}
+FLAGS = {f"--{each.key}": each for kind in (SequenceOptions, StoreOptions) for each in kind.fields.values()}
+COLUMNS = {f"{name}.{column}" for name, columns in _GAME_TABLES.items() for column in columns}  # what `tables` makes
 
 
 @pytest.mark.parametrize("row", SEED_000, ids=lambda row: row[0])
-def test_what_seeds_md_names_can_be_typed(row: list[str]) -> None:
+def test_what_seeds_md_names_exists(row: list[str], tmp_path: Path) -> None:
     assert len(row) == 3
     named = re.findall(r"`([^`]*)`", row[1])
     assert named
     for words in named:
-        assert {word for word in words.split() if word.startswith("--")} <= FLAGS
-        if words.startswith("tasks"):
-            assert words.split()[2] in TASK_STATES
+        match words.split():
+            case [flag] if flag.startswith("--"):
+                assert flag in FLAGS
+            case [flag, value] if flag.startswith("--"):
+                each = FLAGS[flag]
+                assert value in (str(each.default), *each.choices)
+            case ["tasks", "FOLDER", state, *code]:
+                assert state in TASK_STATES
+                assert code == [] or code[1] in list(Reason)
+            case ["sequence", *command]:
+                assert " ".join(["sequence", command[0]]) in {each.words for each in SYSTEMS_BY_NAME["sequence"].runs}
+            case [name]:
+                assert name in COLUMNS or name.startswith("sequence.")  # metrics are looked up below
 
 
-def test_the_seeds_defaults() -> None:
-    options = SequenceOptions(out=Path("x"))
+def test_every_row_of_the_seed_is_there() -> None:
+    leading = [re.match(r"(0\.\d+, )*0\.\d+", row[0]) for row in SEED_000]
+    numbers = [number for found in leading if found is not None for number in found[0].split(", ")]
 
-    assert (options.workers, options.min_workers, options.max_workers) == (25, 5, 250)
-    assert (options.buffer, options.dev_skip, options.dev, options.stride) == (10_000, 4, False, 1)
-    assert SequenceOptions(out=Path("x"), dev=True).stride == 5
+    assert sorted(numbers, key=lambda each: int(each[2:])) == [f"0.{number}" for number in range(1, 44)]
+
+
+def test_the_tables_have_these_columns() -> None:
+    with closing(sqlite3.connect(":memory:")) as db:
+        for each in tables(game=True, views="CREATE VIEW IF NOT EXISTS"):
+            db.execute(each)
+        made = {f"{name}.{column[1]}" for name in _GAME_TABLES for column in db.execute(f"PRAGMA table_info({name})")}
+        assert db.execute("SELECT count(*) FROM player_stats").fetchone() == (0,)
+
+    assert made == COLUMNS
 
 
 def test_the_seeds_metrics(tmp_path: Path) -> None:
@@ -53,32 +78,3 @@ def test_the_seeds_metrics(tmp_path: Path) -> None:
     assert all(name in found or f"sanderling_sequence_{name}" in found for name in named)
     assert found["pgcr_crawl_summary_status"] == {**dict.fromkeys("23456", 0), "1": 21, "9": 0, "10": 0}
     assert found["pgcr_crawl_summary_lag_bucket"]["+Inf"] == 21
-
-
-def test_with_a_head_address_nothing_is_guessed(tmp_path: Path) -> None:
-    played = play(
-        tmp_path, 3600, lambda clock: IdWorld(clock, back=20, rates=((0, 0.25), (1200, 0), (3000, 0.25)), head=True)
-    )
-
-    during = [said for at, _, said in played.world.asked if 1210 <= at < 3000]
-    assert len(during) <= 400 * 1800 / 3600
-    assert set(played.counts) >= played.world.due(3570)
-
-
-def test_a_head_that_stops_costs_little_and_is_met_again(tmp_path: Path) -> None:
-    played = play(
-        tmp_path, 5400, lambda clock: IdWorld(clock, back=2000, rates=((0, 4), (600, 0), (4200, 4)), stamps=False)
-    )
-
-    assert sum(600 < at < 4200 for at, _, _ in played.world.asked) <= 1500
-    first = played.world.number(2000 + 2400)
-    assert min(played.world.stored_at[each] - played.world.seen(each) for each in range(first, first + 3)) <= 10
-    assert set(played.counts) >= played.world.due(5350)
-
-
-def test_a_head_ten_times_as_fast(tmp_path: Path) -> None:
-    played = play(
-        tmp_path, 1500, lambda clock: IdWorld(clock, back=20, rates=((0, 2), (600, 20), (1200, 2)), stamps=False)
-    )
-
-    assert max(played.lags(after=590)) <= 60

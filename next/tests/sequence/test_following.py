@@ -58,3 +58,34 @@ def test_no_run_between_two_gaps_is_passed_over(tmp_path: Path) -> None:
 
     assert set(played.counts) >= played.world.due(350)
     assert set(played.run.state.gaps) == {3500}
+
+
+def test_with_a_head_address_nothing_is_guessed(tmp_path: Path) -> None:
+    played = play(
+        tmp_path, 4500, lambda clock: IdWorld(clock, back=2000, rates=((0, 4), (600, 0), (4200, 4)), head=True, seed=5)
+    )
+
+    assert sum(600 < at < 4200 for at, _, _ in played.world.asked) <= 400
+    first = played.world.number(2000 + 2400)
+    assert played.world.stored_at[first] - played.world.seen(first) <= 10
+    assert played.world.said["none"] <= played.world.said["ok"] / 20
+    assert set(played.counts) >= played.world.due(4450)
+
+
+def test_a_head_that_stops_costs_little_and_is_met_again(tmp_path: Path) -> None:
+    played = play(
+        tmp_path, 5400, lambda clock: IdWorld(clock, back=2000, rates=((0, 4), (600, 0), (4200, 4)), stamps=False)
+    )
+
+    assert sum(600 < at < 4200 for at, _, _ in played.world.asked) <= 1500
+    first = played.world.number(2000 + 2400)
+    assert min(played.world.stored_at[each] - played.world.seen(each) for each in range(first, first + 3)) <= 10
+    assert set(played.counts) >= played.world.due(5350)
+
+
+def test_a_head_ten_times_as_fast(tmp_path: Path) -> None:
+    played = play(
+        tmp_path, 1500, lambda clock: IdWorld(clock, back=20, rates=((0, 2), (600, 20), (1200, 2)), stamps=False)
+    )
+
+    assert max(played.lags(after=590)) <= 60

@@ -14,7 +14,7 @@ from math import inf
 
 PER_ROUND = 3.5  # ids that should have come to be when a round begins: one wasted request for each so many
 SHORTEST, LONGEST = 1.0, 14.0  # seconds between rounds
-LONGEST_IDLE = 9.3  # the same, while nothing comes: the first new id is there soon after it can be
+LONGEST_IDLE = 9.4  # the same, while nothing comes: the first new id is there soon after it can be
 UNKNOWN = 2.0  # while nothing is known of the rate
 SEEN = 120.0  # seconds of looks at the head from which the rate is read
 FEW_LOOKS, MOST_LOOKS = 8, 64
