@@ -34,7 +34,7 @@ def bar(
     found = []
     for variant in VARIANTS[: 1 if "--quick" in sys.argv else 2]:
         with tempfile.TemporaryDirectory() as folder:
-            made: dict[str, Any] = {**world, **variant}
+            made: dict[str, Any] = {**variant, **world}
             found.append(of(play(Path(folder), seconds, partial(IdWorld, **made), **(given or {}))))
     return Bar(what, max(found), need)
 
@@ -80,20 +80,24 @@ if __name__ == "__main__":
     slow: dict[str, Any] = {"back": 20, "rates": ((0, 0.25),), "stamps": False}
     stop: dict[str, Any] = {"back": 2000, "rates": ((0, 4), (600, 0), (4200, 4)), "stamps": False}
     fast: dict[str, Any] = {"back": 20, "rates": ((0, 2), (600, 20), (1200, 2)), "stamps": False}
-    gaps: dict[str, Any] = {"back": 2000, "block": (400, 200_000), "rates": ((0, 0.1),), "stamps": False}
+    gaps: dict[str, Any] = {
+        "back": 2000,
+        "block": (400, 200_000),
+        "rates": ((0, 0.1),),
+        "stamps": False,
+        "latency": 3.0,
+    }
     outage: dict[str, Any] = {"rates": ((0, 3),)}
     atlas = {"scaling": "atlas"}
     bars = [
         bar("requests in vain a record, 0.25 ids a second, no times", 1 / 3, 3600, vain, **slow),
-        bar("the same by the seed's law", None, 3600, vain, atlas, **slow),
+        bar("the same by the seed's law, ten minutes", None, 600, vain, atlas, **slow),
         bar("lag p95 there, s", 20, 3600, p95, **slow),
         bar("requests while the head stopped for an hour", 1500, 4300, during(600, 4200), **stop),
         bar("the same with a head address", 400, 4300, during(600, 4200), head=True, **stop),
-        bar("the same by the seed's law", None, 4300, during(600, 4200), atlas, **stop),
         bar("the first new id after that, s", 10, 4300, first_after(4200), **stop),
         bar("the same with a head address", 10, 4300, first_after(4200), head=True, **stop),
         bar("most behind, head ten times as fast for ten minutes, s", 60, 1500, behind, **fast),
-        bar("the same by the seed's law", None, 1500, behind, atlas, **fast),
         bar("of 2,000 records between five gaps of 200,000, left out within an hour", 0, 3600, left_out, **gaps),
     ]
     for kind in ("503", "refused", "hang", "200"):

@@ -132,7 +132,10 @@ class SequenceRun:
         self.figures = SequenceFigures()
         options = parts.options
         self.follower = Follower(
-            state.position, parts.api.description.stride * options.stride, options.until, options.first_workers
+            state.position,
+            parts.api.description.stride * options.stride,
+            LARGEST_ID if options.until is None else options.until,
+            options.first_workers,
         )
         self.walk = GapWalk(self.follower, state, parts.storing, parts.alerts, parts.clock)
         self.workers = options.first_workers

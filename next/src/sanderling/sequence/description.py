@@ -111,6 +111,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if text := getattr(self, name):
                 _compiled(text, f"{origin}: {name}")
         if self.head is not None:
+            if not self.head.url.startswith(("https://", "http://")):
+                raise OptionError(f"{origin}: head.url is {self.head.url[:100]!r}; expected https://…")
             _compiled(self.head.path, f"{origin}: head.path")
 
 
@@ -131,12 +133,20 @@ def _compiled(text: str, origin: str) -> Compiled:
         raise OptionError(f"{origin}: found {text[:100]!r}, expected JMESPath: {str(error).splitlines()[0]}") from None
 
 
-def described(content: Mapping[str, object], origin: str) -> Description:
-    """A description from a table of TOML. Raises OptionError with the field, what was found and what was expected."""
+def described(content: Mapping[str, object] | Description, origin: str, base: str = "") -> Description:
+    """A description, from a table of TOML too, with {base} in its addresses replaced by where the API is.
+
+    Raises OptionError with the field, what was found and what was expected.
+    """
     try:
-        found = msgspec.convert(content, Description)
+        found = msgspec.convert(content, Description) if isinstance(content, Mapping) else content
     except msgspec.ValidationError as error:
         raise OptionError(f"{origin}: {error}") from None
+    if "{base}" in found.url and not base:
+        raise OptionError(f"--base is missing; {origin} needs to know where the API is, as in https://api.example.org")
+    base = base.rstrip("/")
+    head = found.head and msgspec.structs.replace(found.head, url=found.head.url.replace("{base}", base))
+    found = msgspec.structs.replace(found, url=found.url.replace("{base}", base), head=head)
     found.check(origin)
     return found
 

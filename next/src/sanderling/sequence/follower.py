@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
+from sanderling.sequence.options import LARGEST_ID
+
 PER_ROUND = 3.5  # ids that should have come to be when a round begins: one wasted request for each so many
 SHORTEST, LONGEST = 1.0, 14.0  # seconds between rounds
 LONGEST_IDLE = 9.4  # the same, while nothing comes: the first new id is there soon after it can be
@@ -44,7 +46,7 @@ class Follower:
 
     position: Position
     stride: int = 1
-    until: int | None = None
+    until: int = LARGEST_ID
     workers: int = 25  # guesses that may be out at most
     ceiling: int | None = None  # the newest id, as the API says it: nothing above it is guessed
     next: int = 0
@@ -80,7 +82,7 @@ class Follower:
     @property
     def done(self) -> bool:
         """Whether every id up to the last has been decided."""
-        return self.until is not None and self.next > self.until and not self.open
+        return self.next > self.until and not self.open
 
     @property
     def suspects_gap(self) -> bool:
@@ -91,7 +93,7 @@ class Follower:
         """The id that is next; None behind the last."""
         if self._returned:
             return self._returned[0]
-        return None if self.until is not None and self.next > self.until else self.next
+        return None if self.next > self.until else self.next
 
     def take(self, now: float) -> int | None:
         """The id to request now, if there is one."""
@@ -145,7 +147,7 @@ class Follower:
 
     def _ahead(self, steps: int) -> int:
         number = self.newest + self.stride * (1 + steps)
-        return number if self.until is None else min(number, self.until)
+        return min(number, self.until)
 
     def found(self, number: int, now: float) -> list[int]:
         """There is a record of this id. Returns ids that are holes, as far as is known now: they were not there."""
@@ -258,7 +260,7 @@ class Follower:
         heapq.heapify(self._returned)
         self._wrong.difference_update(passed)
         ranges = ranges_of(passed)
-        last = first - self.stride if self.until is None else min(first - self.stride, self.until)
+        last = min(first - self.stride, self.until)
         if self.next <= last:
             ranges = merged([*ranges, (self.next, last)])
         if self.next < first:

@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
@@ -41,51 +42,44 @@ def shipped_names() -> list[str]:
 
 def read_description(api: str, base: str = "", id_: str = "", time: str = "") -> Description:
     """The description that `api` names. Raises OptionError."""
+    changed = {name: value for name, value in (("id", id_), ("time", time)) if value}
     if "{id}" in api or "{ids}" in api:
-        found = Description(api, id=id_, time=time)
-        found.check("API")
-        return found
+        return described({"url": api, **changed}, "API", base)
+    if api.endswith(".py"):
+        return described(_run_file(api), api, base)
     if api in shipped_names():
-        content, origin = (SHIPPED / f"{api}.toml").read_bytes(), api
+        content = (SHIPPED / f"{api}.toml").read_bytes()
     elif api.endswith(".toml"):
-        content, origin = read_small(Path(api)), api
-    elif api.endswith(".py"):
-        written = runpy.run_path(api).get("description")
-        if not isinstance(written, Description):
-            raise OptionError(f"{api}: found no `description`, expected one of type Description")
-        written.check(api)
-        return _with_base(written, base, api)
+        content = read_small(Path(api))
     else:
         raise OptionError(
             f"API: found {api[:100]!r}, expected an address with {{id}}, a file .toml or .py, or one of "
             f"{', '.join(shipped_names())}"
         )
     try:
-        table = msgspec.toml.decode(content)
-    except msgspec.DecodeError as error:
-        raise OptionError(f"{origin}: {error}") from None
-    changed = {name: value for name, value in (("id", id_), ("time", time)) if value}
-    if base and isinstance(table.get("url"), str):
-        table["url"] = table["url"].replace("{base}", base.rstrip("/"))
-        if isinstance(table.get("head"), dict):
-            table["head"] = {**table["head"], "url": str(table["head"].get("url")).replace("{base}", base.rstrip("/"))}
-    if "{base}" in str(table.get("url")):
-        raise OptionError(f"--base is missing; {origin} needs to know where the API is, as in https://api.example.org")
-    return described({**table, **changed}, origin)
+        return described({**msgspec.toml.decode(content), **changed}, api, base)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise OptionError(f"{api} is not TOML: {error}") from None
+
+
+def _run_file(api: str) -> Description:
+    """The `description` of a file of Python, which is run: it is the user's own program."""
+    read_small(Path(api))  # says what is wrong with the file itself
+    try:
+        written = runpy.run_path(api).get("description")
+    except Exception as error:  # noqa: BLE001 - whatever the program raises
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        line = error.lineno if isinstance(error, SyntaxError) else where.lineno
+        raise OptionError(f"{api}, line {line}: {type(error).__name__}: {error}") from None
+    if not isinstance(written, Description):
+        raise OptionError(f"{api}: found no `description`, expected one of type Description")
+    return written
 
 
 def key_headers(description: Description) -> Headers:
     """The header that carries the key, if the environment has one."""
     key = os.environ.get(description.key_variable, "") if description.key_variable else ""
     return ((description.key_header, key),) if key else ()
-
-
-def _with_base(found: Description, base: str, origin: str) -> Description:
-    if "{base}" not in found.url:
-        return found
-    if not base:
-        raise OptionError(f"--base is missing; {origin} needs to know where the API is, as in https://api.example.org")
-    return msgspec.structs.replace(found, url=found.url.replace("{base}", base.rstrip("/")))
 
 
 @asynccontextmanager
