@@ -29,6 +29,7 @@ class IdWorld:
     scatter: float = 1.0  # seconds: a record is visible 0.2 s after its birth and up to this much later
     latency: float = 0.1
     troubles: tuple[tuple[float, float, str], ...] = ()  # (from, until, 503|refused|hang|200|shape)
+    refused: float = 0.0  # the share of records that are refused for ever, whatever the pace
     edited: float = 0.0  # the share of records that change an hour after they are visible
     deleted: float = 0.0  # and of those that are deleted then
     stamps: bool = True
@@ -134,6 +135,8 @@ class IdWorld:
             said, status, body = kind, 200, b'{"error": {"message": "internal"}}'
         elif text == "newest":
             said, status, body = "head", 200, str(self.newest()).encode()
+        elif self.chance(int(text), "refused") < self.refused:
+            said, status, body = "refused for ever", 429, b"{}"
         elif self.seen(int(text)) <= self.now() and not self.is_deleted(int(text)):
             number = int(text)
             record = {"number" if kind == "shape" else "id": number, "name": self.name(number)}
@@ -153,5 +156,5 @@ class IdWorld:
                 return HttpResponse(Outcome(Code.TIMEOUT), url, 1)
             case "refused":
                 return HttpResponse(Outcome(Code.CONNECTION_REFUSED, sent=False), url, 1)
-        code = Code.OK if status == 200 else Code.CONTENT_NOT_FOUND
+        code = {200: Code.OK, 429: Code.RATE_LIMITED}.get(status, Code.CONTENT_NOT_FOUND)
         return HttpResponse(Outcome(code, status), url, 1, status, body=body)

@@ -123,7 +123,7 @@ def test_a_listing_in_base_36_answers_in_any_order_and_leaves_out() -> None:
         ({"url": "https://x.example/{ids}"}, "t: id is missing"),
         ({"url": "https://x.example/{id}", "base": 40}, "t: base is 40; expected 2 to 36"),
         ({"url": "https://x.example/{id}", "missing": "status =="}, "t: missing: found 'status =='"),
-        ({"url": "https://x.example/{id}", "head": {"url": "x", "path": "["}}, "t: head.path"),
+        ({"url": "https://x.example/{id}", "head": {"url": "https://x.example/new", "path": "["}}, "t: head.path"),
         ({"url": 5}, "$.url"),
         ({"url": "https://x.example/{id}", "wrong": 1}, "wrong"),
     ],

@@ -17,6 +17,14 @@ def test_each_record_once_and_each_hole_decided(tmp_path: Path) -> None:
     assert sum(played.run.missed_counts.values()) == 501 - len(played.counts)
 
 
+def test_an_id_that_is_refused_for_ever_holds_up_no_other(tmp_path: Path) -> None:
+    played = play(tmp_path, 900, lambda clock: IdWorld(clock, back=400, rates=((0, 0),), refused=0.01))
+
+    refused = {n for n in range(1000, 1400) if played.world.chance(n, "refused") < 0.01}
+    assert refused
+    assert set(played.counts) == set(range(1000, 1400)) - refused
+
+
 def test_without_a_pace_nothing_spins(tmp_path: Path) -> None:
     played = play(tmp_path, 120, lambda clock: IdWorld(clock, back=3000), until=3_900, policy="none")
 

@@ -45,6 +45,7 @@ STATUS_SECONDS = 300.0  # between two status messages
 RETRY_SHARE = 4  # one of so many requests is a retry or a visit, where there are new ids as well
 ASKED_SHARE = 2  # the same, for what a person wants to be asked again
 MISSES_IN_ROW = 150  # ids that are not there, below what the API says its newest is: a gap
+MOST_REFUSALS = 3  # of a new id, which then waits elsewhere: it must not hold up those behind it
 VISIT_AGAIN = 3600.0  # seconds until a visit that failed is made again
 ALERT_PAUSE = 60.0  # seconds between two messages about single ids
 LOOKS = 8  # of one search that the law of the seed asks for
@@ -146,6 +147,7 @@ class SequenceRun:
         self.stopped = False
         self.wanted = Control()
         self.committed = asyncio.Event()  # set by each commit
+        self._refused: Counter[int] = Counter()  # how often new ids were refused
         self._given = state.given  # as the last commit has it
         self._in_flight = 0
         self._turn = 0
@@ -400,11 +402,14 @@ class SequenceRun:
             if follower.missing(number, now):
                 self._missing_in_row += 1
                 self._miss(number, Reason.NOT_FOUND)
-        elif answer.meaning is Meaning.REFUSED:
+        elif answer.meaning is Meaning.REFUSED and self._refused[number] < MOST_REFUSALS:
+            self._refused[number] += 1
             follower.undecided(number)
+            return
         else:
             follower.leave(number, now)
             self._miss(number, BY_REASON[answer.meaning])
+        self._refused.pop(number, None)
 
     def _keep(self, answer: IdAnswer) -> None:
         """There is a record: keep it, or note that it is not wanted or hidden."""

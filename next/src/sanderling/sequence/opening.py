@@ -107,7 +107,8 @@ async def _open(stack: AsyncExitStack, options: SequenceOptions, clock: Clock) -
         else:
             options = SequenceOptions(**{**state.plan, **options.given})
             plan = state.plan
-    description = read_description(api, options.base, options.id, options.time)
+    base = options.base or state.base
+    description = read_description(api, base, options.id, options.time)
     try:
         host = host_of(description.url.replace("{ids}", "1").replace("{id}", "1"))
     except UrlError as error:
@@ -117,7 +118,7 @@ async def _open(stack: AsyncExitStack, options: SequenceOptions, clock: Clock) -
     if store.is_new or options.from_latest:
         state, batch = _begin(options, state, await database.latest() if database is not None else None, clock)
     state.api, state.plan, state.game = api, plan, description.game
-    state.revisit = options.revisit or state.revisit
+    state.base, state.revisit = base, options.revisit or state.revisit
     rows = RowWriter(options.out, ROWS, state.files)
     stack.callback(rows.close)
     limiter = limiter_for(options, clock=clock)

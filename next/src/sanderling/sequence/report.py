@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from sanderling.fetch.facts import limiter_facts
 from sanderling.observe.report import Fact, Hint, HostReport, Report, count, gauge, seconds, text
+from sanderling.redact import redact
 from sanderling.sequence.description import Meaning
 from sanderling.sequence.readings import BUCKETS, LAG, STATUS
 
@@ -112,5 +113,10 @@ def _hints(run: "SequenceRun", rows: int, missed: dict[str, int]) -> tuple[Hint,
     if missed:
         hints.append(Hint("see what is missing", ("tasks", folder, "missed")))
     if not run.follower.done:
-        hints.append(Hint("go on", ("sequence", "crawl", "--out", folder)))
+        options = run.parts.options
+        given = ["--private"] if options.private else []
+        for name in ("database", "raw", "queue"):
+            value = getattr(options, name)
+            given += [f"--{name}", value] if value and redact(value) == value else []  # no password is shown
+        hints.append(Hint("go on", ("sequence", "crawl", "--out", folder, *given)))
     return tuple(hints)

@@ -92,6 +92,7 @@ class SavedState(msgspec.Struct):
     position: Position = msgspec.field(default_factory=lambda: Position(0))
     gaps: list[int] = []  # widths of gaps that were met, the last first
     run: int = 0  # ids since the last gap
+    base: str = ""
     revisit: str = ""
     given: int = 0  # entries of rows that `following` has given
     limiter: bytes = b""
