@@ -41,7 +41,7 @@ def test_visits_find_what_changed_and_what_was_deleted(tmp_path: Path) -> None:
     def make(clock: object) -> IdWorld:
         return IdWorld(clock, back=60, rates=((0, 0.0),), edited=0.3, deleted=0.2)  # type: ignore[arg-type]
 
-    played = play(tmp_path, 4 * 3600, make, revisit="1800s,2h", targets=(place,))
+    played = play(tmp_path, 4400, make, revisit="600s,4000s", targets=(place,))
 
     world = played.world
     deleted = {n for n in range(1000, 1060) if world.chance(n, "deleted") < 0.2}
