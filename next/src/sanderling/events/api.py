@@ -18,6 +18,7 @@ from sanderling.serving import Input, Needs, Problem, Route
 
 DAY = 86_400.0
 MOST_DAYS = 400
+RISKY = "risk_level IN ('HIGH', 'CRITICAL')"
 SHORT, SHORTER = 300, 200  # characters of a text in lists
 _LISTED = tuple(
     each.name for each in POSTS if each.name not in ("aspects_breakdown", "sentiment_probabilities", "impact_breakdown")
@@ -146,6 +147,8 @@ class PostsApi:
                              ("risk_level", "risk_level"), ("fetch_status", "fetch_status")):  # fmt: skip
             if (wanted := getattr(query, name)) is not UNSET:
                 add(f"{column} = $", wanted)
+        if query.risk_level in ("HIGH", "CRITICAL"):
+            where.append(RISKY)  # as its index has it
         for name, sign in (("from_date", ">="), ("to_date", "<")):
             if (wanted := getattr(query, name)) is not UNSET:
                 add(f"published_at {sign} $", self._time(_moment(name, wanted)))
@@ -203,7 +206,7 @@ class PostsApi:
         """Critical, viral and crisis posts, the newest first."""
         # Each as the condition of its index has it.
         found = []
-        for condition in ("risk_level IN ('HIGH', 'CRITICAL')", "is_viral", "primary_intent = 'CRISIS'"):
+        for condition in (RISKY, "is_viral", "primary_intent = 'CRISIS'"):
             sql = (
                 f"SELECT {', '.join(_LISTED)} FROM post_analytics WHERE project_id = $1 AND {condition}"
                 f" ORDER BY analyzed_at DESC LIMIT {query.limit}"
