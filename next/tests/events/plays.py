@@ -160,8 +160,10 @@ class MemoryObjects:
 
     there: dict[str, bytes] = field(default_factory=dict)
     away: bool = False
+    looks: list[str] = field(default_factory=list)
 
     async def size(self, bucket: str, key: str) -> int:
+        self.looks.append(key)
         if self.away:
             raise ObjectsAway("no store")
         if f"{bucket}/{key}" not in self.there:

@@ -118,6 +118,7 @@ def test_an_object_that_comes_late_is_waited_for_and_nothing_waits_behind_it() -
     assert seen == [["good"]]
     assert play.store.ids == ["1", "2", "3", "good"]
     assert play.queue.beside == {DEAD: [event(4)]}
+    assert play.objects.looks.count("4.json") == 5
     assert play.store.tries == {}
 
 
