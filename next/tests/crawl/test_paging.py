@@ -197,6 +197,7 @@ ANSWERS = Answers(
 )
 MEANINGS: list[tuple[Seen, tuple[Code, float | None] | None]] = [
     (seen({"error": {"code": 17, "retry_in": 30}}), (Code.RATE_LIMITED, 30.0)),
+    (seen({"error": {"code": 17, "retry_in": 0}}), (Code.RATE_LIMITED, 0.0)),
     (seen({"error": {"code": 17, "retry_in": 2_000_000_060}}), (Code.RATE_LIMITED, 60.0)),
     (seen({"error": {"code": 17}}), (Code.RATE_LIMITED, None)),
     (seen({"error": {"message": "a limit"}}), (Code.RATE_LIMITED, None)),

@@ -112,3 +112,4 @@ async def test_a_domain_is_bounded_over_its_hosts_and_over_runs(tmp_path: Path) 
     assert code == Exit.WAITING
     assert len(rows(tmp_path)) == 15
     assert any("--max-per-domain 15" in each for each in run.report().troubles)
+    assert not (await system.verify(tmp_path)).faults

@@ -22,6 +22,7 @@ from datetime import date
 from sanderling import Job, Request
 
 def first(arguments):
+    assert __file__.endswith("tables.py")
     yield "BASE/list/" + str(arguments["start"])
     yield Request("BASE/form", form={"q": "x y"}, read="form")
 

@@ -9,11 +9,9 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import msgspec
-
-from sanderling.crawl.keep import WARC, KeptBody
+from sanderling.crawl.keep import WARC
 from sanderling.crawl.request import request_key
-from sanderling.crawl.warc import read_block, read_records, seconds_of
+from sanderling.crawl.warc import read_block, read_index_line, read_records, seconds_of
 from sanderling.fetch.classify import EXPECTED, REDIRECTS, of_error, of_response
 from sanderling.fetch.decode import Body
 from sanderling.fetch.messages import Headers, HttpRequest, HttpResponse
@@ -77,7 +75,7 @@ class KeptArchive:
             while line := file.readline():
                 if not line.endswith(b"\n"):
                     return
-                kept = _kept(line)
+                kept = read_index_line(line)
                 if _says(int(kept.status)):
                     self._note(request_key(kept.url), 0, file.tell() - len(line), seconds_of(kept.time))
 
@@ -118,7 +116,7 @@ class KeptArchive:
     def _read_body(self, path: Path, place: int) -> tuple[int, Headers, bytes]:
         with disk_errors(path), path.open("rb") as file:
             file.seek(place)
-            kept = _kept(file.readline())
+            kept = read_index_line(file.readline())
         return int(kept.status), kept.headers, read_small(path.parent / kept.filename, 1 << 31)
 
     def close(self) -> None:
@@ -142,10 +140,6 @@ def _as_sent(headers: Headers) -> Headers:
 
 def _says(status: int) -> bool:
     return status not in _SAYS_NOTHING and status < 500
-
-
-def _kept(line: bytes) -> KeptBody:
-    return msgspec.json.decode(line.split(b" ", 2)[2], type=KeptBody)
 
 
 def _location(url: str, status: int, headers: Headers) -> str | None:

@@ -17,6 +17,7 @@ from sanderling.crawl.keep import index_lines, remove_bodies, rewrite_kept, writ
 from sanderling.crawl.repeats import Repeats, kind_of
 from sanderling.crawl.request import keys_of, request_key
 from sanderling.crawl.sink import CrawlState, write_failed
+from sanderling.crawl.warc import read_index_line
 from sanderling.files import DRAFT, Exit, FolderError, read_small, sync_folder, write_file
 from sanderling.ids import HostError, UrlError, normalise_host, normalise_url
 from sanderling.options import OptionError
@@ -154,7 +155,7 @@ def _clean(folder: Path, name: str, notes: Path, files: Sequence[RowFile], wante
             for entry in rows.entries():
                 named.update(text.decode() for text in _BODY.findall(entry.content))
         for line in index_lines(folder, here):
-            named.add(msgspec.json.decode(line.split(b" ", 2)[2], type=_Named).filename)
+            named.add(read_index_line(line).filename)
         remove_bodies(folder, named)
     noted = msgspec.json.decode(read_small(notes, 1 << 30))
     starts = [url for url in noted["starts"] if not wanted.names(url)]
@@ -162,10 +163,6 @@ def _clean(folder: Path, name: str, notes: Path, files: Sequence[RowFile], wante
         content = msgspec.json.encode(noted | {"starts": starts})
         write_file(notes, msgspec.json.format(content) + b"\n")
     (folder / "status.json").unlink(missing_ok=True)  # a run that goes on writes it anew
-
-
-class _Named(msgspec.Struct):
-    filename: str = ""
 
 
 def _state_without(state: bytes, wanted: Forgetting) -> bytes:

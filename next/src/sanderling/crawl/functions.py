@@ -281,7 +281,7 @@ class Reading:
         self._links: list[str] = []
         self._lines: list[bytes] = []
         self._found: list[FoundRequest] = []
-        self._passed = self._deep = 0
+        self._deep = 0
 
     def _captured(self, url: str) -> dict[str, str]:
         pattern = self.function.pattern
@@ -358,14 +358,11 @@ class Reading:
             found = self._functions.found(request, self.reply.url, self._head.function, self._head.depth + 1)
         except (ValueError, TypeError) as error:
             if self._is_page and request.read is None and isinstance(error, ValueError):
-                self._passed += 1  # a link that no browser could follow
-                return
+                return  # a link that no browser could follow
             raise FunctionError(f"{request!r}: {error}") from None
-        if found is None:
-            self._passed += 1
-        elif found.is_deep:
+        if found is not None and found.is_deep:
             self._deep += 1
-        else:
+        elif found is not None:
             self._found.append(found)
 
     def answer(self) -> ReadAnswer:
@@ -385,7 +382,7 @@ class Reading:
         if self._bad:
             requests.append(self._spoiled(detail[:1000]))
         return ReadAnswer(
-            lines=tuple(self._lines), requests=tuple(requests), passed=self._passed, deep=self._deep,
+            lines=tuple(self._lines), requests=tuple(requests), deep=self._deep,
             is_whole=not (self._bad or self._only),
         )  # fmt: skip
 

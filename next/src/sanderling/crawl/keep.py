@@ -17,8 +17,17 @@ import msgspec
 
 from sanderling.crawl.pages import when
 from sanderling.crawl.request import request_key
-from sanderling.crawl.warc import Capture, index_line, index_start, info_record, kept_headers, response_record
-from sanderling.fetch.messages import LARGEST, Headers, HttpRequest, HttpResponse
+from sanderling.crawl.warc import (
+    Capture,
+    IndexEntry,
+    index_line,
+    info_record,
+    kept_headers,
+    read_index_line,
+    record_entry,
+    response_record,
+)
+from sanderling.fetch.messages import LARGEST, HttpRequest, HttpResponse
 from sanderling.files import AppendFile, make_folder, write_file
 from sanderling.stores import RowFile
 
@@ -27,16 +36,6 @@ WARC = "warc"
 INDEX = "index.cdxj"  # in the folder of WARC, sorted, for pywb
 SEGMENT = 1_000_000_000  # bytes of a WARC file
 _PIECE = 1 << 20
-
-
-class KeptBody(msgspec.Struct):
-    """What stands in `kept.cdxj` of a response whose body is a file."""
-
-    url: str
-    status: str
-    filename: str
-    headers: Headers
-    time: str
 
 
 def body_path(body: bytes) -> str:
@@ -114,10 +113,11 @@ class Keeper:
         index = self._file(f"{'kept' if not self._process else f'kept-{self._process}'}.cdxj")
         if self.how == "html":
             self._write_body(capture.body)
-            kept = KeptBody(
-                capture.url, str(capture.status), body_path(capture.body), kept_headers(capture.headers), capture.time
-            )
-            line = index_start(capture) + msgspec.json.encode(kept) + b"\n"
+            headers = kept_headers(capture.headers)
+            entry = IndexEntry(
+                capture.url, status=str(capture.status), filename=body_path(capture.body), headers=headers,
+                time=capture.time,
+            )  # fmt: skip
             changed = {}
         else:
             name = f"{WARC}/{self._stem}-{self._segment:05}.warc.gz"
@@ -128,11 +128,11 @@ class Keeper:
             if not file.length:
                 file.append(info_record(name.partition("/")[2]))
             record = response_record(capture)
-            line = index_line(capture, name.partition("/")[2], file.length, len(record))
+            entry = record_entry(capture, name.partition("/")[2], file.length, len(record))
             file.append(record)
             changed = {name: file}
             self._rows[name] += 1
-        index.append(line)
+        index.append(index_line(capture, entry))
         self._rows[index.path.name] += 1
         return changed | {index.path.name: index}
 
@@ -168,7 +168,8 @@ def rewrite_kept(folder: Path, counted: Iterable[RowFile], gone: Callable[[bytes
     for index in [each for each in known.values() if each.file.endswith(".cdxj")]:
         if not (folder / index.file).exists():
             continue
-        dirty = {kept.filename for _, kept in _index(folder, index) if gone(request_key(kept.url))}
+        entries = map(read_index_line, index_lines(folder, [index]))
+        dirty = {kept.filename for kept in entries if gone(request_key(kept.url))}
         if not dirty:
             continue
         drafts: dict[str, AppendFile] = {}
@@ -182,18 +183,19 @@ def rewrite_kept(folder: Path, counted: Iterable[RowFile], gone: Callable[[bytes
             return drafts[name]
 
         lines = draft_of(index.file)
-        for line, kept in _index(folder, index):
+        for line in index_lines(folder, [index]):
+            kept = read_index_line(line)
             name = f"{WARC}/{kept.filename}"
-            if kept.offset is not None and kept.filename in dirty:
+            if kept.offset and kept.filename in dirty:
                 with (folder / name).open("rb") as file:
                     if not (draft := draft_of(name)).length:
                         draft.append(file.read(int(kept.offset)))  # what the file says of itself
                     file.seek(int(kept.offset))
                     record = file.read(int(kept.length))
                 if not gone(request_key(kept.url)):
-                    fields = msgspec.json.decode(line.split(b" ", 2)[2]) | {"offset": str(draft.length)}
+                    kept.offset = str(draft.length)
                     start = b" ".join(line.split(b" ", 2)[:2])
-                    line = start + b" " + msgspec.json.encode(fields) + b"\n"  # noqa: PLW2901 - the same one elsewhere
+                    line = start + b" " + msgspec.json.encode(kept) + b"\n"  # noqa: PLW2901 - the same one elsewhere
                     draft.append(record)
                     rows[name] += 1
             if not gone(request_key(kept.url)):
@@ -204,18 +206,6 @@ def rewrite_kept(folder: Path, counted: Iterable[RowFile], gone: Callable[[bytes
             draft.close()
             written.append(RowFile(index.process, name, draft.length, rows[name], draft.crc))
     return written
-
-
-class _IndexFields(msgspec.Struct):
-    url: str
-    filename: str
-    offset: str | None = None
-    length: str = "0"
-
-
-def _index(folder: Path, index: RowFile) -> Iterator[tuple[bytes, _IndexFields]]:
-    for line in index_lines(folder, [index]):
-        yield line, msgspec.json.decode(line.split(b" ", 2)[2], type=_IndexFields)
 
 
 def remove_bodies(folder: Path, named: Container[str]) -> None:

@@ -315,9 +315,10 @@ async def _open(
     locks = HostLocks(folder.resolve().parent)  # crawls beside each other never share a host
     engine = Engine(source, handler, sink, limiter, clock, rules, locks)
     bounds = {each: vars(options).get(each.replace("-", "_")) for each in BOUNDS}
+    room = RoomBound(folder, options.max_disk, clock) if options.max_disk is not None else None
     parts = Parts(
         wanted.system, folder, name, notes_file, ledger, limiter, readers, handler, sink, keeper,
-        RoomBound(folder, options.max_disk, clock), engine, progress, shares, clock, wanted.begin, bounds,
+        room, engine, progress, shares, clock, wanted.begin, bounds,
     )  # fmt: skip
     return CrawlRun(parts, counts, state.begun)
 

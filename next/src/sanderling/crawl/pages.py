@@ -150,7 +150,6 @@ class PageReader:
         if maps:
             wanted = [url for url in wanted if url not in maps]
             answer.requests = tuple(FoundRequest(url, SITEMAP) for url in maps)
-        answer.passed = len(urls) - len(wanted) - len(maps)
         if head.depth < self._rules.depth:
             answer.links = tuple(wanted)
         else:
@@ -169,12 +168,11 @@ def read_listed(
     named = [(url, function_for(url) if scope.wants(url) else None) for url in facts.pages]
     at = facts.modified
     found = [FoundRequest(url, name, modified=at.get(url, 0.0)) for url, name in named if name is not None]
-    passed = len(facts.pages) - len(found)
     if stored.level < DEEPEST_SITEMAP:
         data = msgspec.structs.replace(Stored(), level=stored.level + 1).pack()
         inner = [url for url in facts.sitemaps if scope.has_host(url.split("/", 3)[2])]
         found += [FoundRequest(url, SITEMAP, data=data) for url in inner]
-    return ReadAnswer(end="sitemap", detail="; ".join(facts.cut), requests=tuple(found), passed=passed)
+    return ReadAnswer(end="sitemap", detail="; ".join(facts.cut), requests=tuple(found))
 
 
 def read_document(head: Head, body: bytes, *, keep_noindex: bool) -> ReadAnswer:

@@ -112,7 +112,7 @@ def _hosts(parts: "Parts", standing: "CrawlStanding") -> tuple[HostReport, ...]:
 
 
 def _troubles(parts: "Parts", standing: "CrawlStanding", cut: dict[str, int]) -> list[str]:
-    said = [parts.room.said] if parts.room.is_full else []
+    said = [parts.room.said] if parts.room is not None and parts.room.is_full else []
     said += [parts.sink.handover.trouble] if parts.sink.handover and parts.sink.handover.trouble else []
     said += [parts.ledger.away] if parts.ledger.away else []
     said += [

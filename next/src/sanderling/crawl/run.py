@@ -57,7 +57,7 @@ class Parts:
     handler: CrawlHandler
     sink: CrawlSink
     keeper: Keeper
-    room: "RoomBound"
+    room: "RoomBound | None"
     engine: Engine
     progress: Progress
     shares: HostShares
@@ -136,9 +136,7 @@ class CrawlRun:
         return f"addresses forgotten: {count:,}{more}"
 
     async def _see_room(self) -> None:
-        was_full = self.parts.room.is_full
-        await self.parts.room.look()
-        if was_full != self.parts.room.is_full:
+        if self.parts.room is not None and await self.parts.room.look():
             self.control(self.wanted)
 
     async def _count(self) -> None:
@@ -177,7 +175,8 @@ class CrawlRun:
             self.stop()
             return
         self.wanted = wanted
-        self.parts.engine.control(paused=wanted.paused or self.parts.room.is_full, blocked=wanted.blocked)
+        is_full = self.parts.room is not None and self.parts.room.is_full
+        self.parts.engine.control(paused=wanted.paused or is_full, blocked=wanted.blocked)
 
     async def carry_out(self, request: ControlRequest) -> str:
         """Retry or forget what the words name, or say what holds a host."""
@@ -202,7 +201,7 @@ class CrawlRun:
 class RoomBound:
     """Whether a folder has grown as large as it may."""
 
-    def __init__(self, folder: Path, most: int | None, clock: Clock) -> None:
+    def __init__(self, folder: Path, most: int, clock: Clock) -> None:
         self._folder = folder
         self._most = most
         self._clock = clock
@@ -210,21 +209,20 @@ class RoomBound:
         self.is_full = False
         self.size = 0
 
-    async def look(self) -> None:
-        """See how large the folder is, unless somebody has just done so."""
-        started = self._clock.now()
-        if self._most is None or started < self._again_at:
-            return
+    async def look(self) -> bool:
+        """See how large the folder is, unless somebody has just done so; whether that changes what may be requested."""
+        started, was_full = self._clock.now(), self.is_full
+        if started < self._again_at:
+            return False
         self.size = await asyncio.to_thread(folder_size, self._folder)
         self.is_full = self.size >= self._most * (ROOM_AGAIN if self.is_full else 1)
         now = self._clock.now()
         self._again_at = now + max(LOOK_ROOM, 10 * (now - started))
+        return self.is_full != was_full
 
     @property
     def said(self) -> str:
-        """Why nothing is requested; an empty text if something is."""
-        if not self.is_full or self._most is None:
-            return ""
+        """Why nothing is requested."""
         show = Bytes.__metadata__[0].show  # type: ignore[attr-defined] # of an Annotated type
         return (
             f"the folder has {self.size / (1 << 20):,.1f} MB, and --max-disk is {show(self._most)}: "

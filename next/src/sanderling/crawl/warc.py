@@ -90,20 +90,36 @@ def digest_of(body: bytes) -> str:
     return f"sha1:{b32encode(sha1(body, usedforsecurity=False).digest()).decode()}"
 
 
-def index_line(capture: Capture, file: str, offset: int, length: int) -> bytes:
-    """A line of CDXJ for a record."""
+class IndexEntry(msgspec.Struct, omit_defaults=True):
+    """A line of an index (CDXJ): where a response is kept, in a WARC file or, without an offset, in its own file."""
+
+    url: str
+    mime: str = ""
+    status: str = ""
+    digest: str = ""
+    length: str = ""
+    offset: str = ""
+    filename: str = ""
+    headers: Headers = ()  # of a body in a file of its own
+    time: str = ""
+
+
+def record_entry(capture: Capture, file: str, offset: int, length: int) -> IndexEntry:
+    """Where a record is."""
     said = next((value for name, value in capture.headers if name.lower() == "content-type"), "")
-    fields = {
-        "url": capture.url, "mime": said.partition(";")[0].strip().lower() or "unk", "status": str(capture.status),
-        "digest": digest_of(capture.body), "length": str(length), "offset": str(offset), "filename": file,
-    }  # fmt: skip
-    return index_start(capture) + msgspec.json.encode(fields) + b"\n"
+    mime = said.partition(";")[0].strip().lower() or "unk"
+    return IndexEntry(capture.url, mime, str(capture.status), digest_of(capture.body), str(length), str(offset), file)
 
 
-def index_start(capture: Capture) -> bytes:
-    """How lines of an index begin."""
+def index_line(capture: Capture, entry: IndexEntry) -> bytes:
+    """The line of an entry."""
     digits = "".join(filter(str.isdecimal, capture.time))
-    return f"{sort_key(capture.url)} {digits[:14]} ".encode()
+    return f"{sort_key(capture.url)} {digits[:14]} ".encode() + msgspec.json.encode(entry) + b"\n"
+
+
+def read_index_line(line: bytes) -> IndexEntry:
+    """The entry of a line."""
+    return msgspec.json.decode(line.split(b" ", 2)[2], type=IndexEntry)
 
 
 def sort_key(url: str) -> str:

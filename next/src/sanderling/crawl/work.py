@@ -53,7 +53,6 @@ class ReadAnswer(msgspec.Struct, array_like=True):
     lines: tuple[bytes, ...] = ()  # records, each a line of JSON
     links: tuple[str, ...] = ()  # normal addresses that belong to the crawl
     requests: tuple[FoundRequest, ...] = ()
-    passed: int = 0  # links that do not belong to it
     deep: int = 0  # that lead too deep
     text: bytes = b""  # digest of the whole text, by which repeats are known
     is_whole: bool = True  # all that it says was kept, so that it need not come again before it changes
