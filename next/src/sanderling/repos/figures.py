@@ -54,7 +54,7 @@ class RepoFigures:
     bytes: int = 0  # written
     pages: int = 0  # of the directory
     dids: int = 0  # that were seen to
-    blocked: int = 0  # hosts, after ten failures in a row
+    blocked: int = 0  # hosts, or set aside
     refused: int = 0  # DIDs whose host is none that may be requested
     left_out: int = 0  # DIDs that a list names
     dropped: int = 0  # records that nobody can read
@@ -92,7 +92,7 @@ class RepoFigures:
             ("dids_processed", self.dids, "DIDs that were seen to."),
             ("pages_fetched", self.pages, "Pages read from the directory."),
             ("dispatched", dispatched, "DIDs that were requested."),
-            ("pds_blocked", self.blocked, "Hosts that were blocked after ten failures in a row."),
+            ("pds_blocked", self.blocked, "Hosts that were set aside, or blocked after ten failures in a row."),
         ):
             yield count(name, number, help_, metric=f"crawler_{name}", more=True)
         for name, number, help_ in (

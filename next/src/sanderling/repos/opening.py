@@ -170,8 +170,10 @@ async def _begin(
         state = RepoState(first_segment=segments.number + 1, looked=False)
     elif state.ended:
         # What failed for now is tried again, and so is what a list named that may name it no more.
+        ends = (await ledger.counts()).ends
         for category in TRANSIENT:
-            await ledger.retry(FAILED, code=category)
+            if ends.get((FAILED, category)):
+                await ledger.retry(FAILED, code=category)
         await ledger.retry("waiting")
         state = RepoState(first_segment=state.first_segment, looked=False)
     if excluded != state.excluded:

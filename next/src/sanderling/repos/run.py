@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -69,6 +70,8 @@ class ReposRun:
         self.stopped = False
         self.wanted = Control()
         self._alerted: set[str] = set()
+        self._aside: set[str] = set()  # hosts that were set aside or blocked
+        self._hosts_at = -inf  # when the hosts are looked at again
 
     async def run(self) -> Exit:
         """Archive until nothing is left to request; the exit code."""
@@ -82,6 +85,7 @@ class ReposRun:
             for task in beside:
                 task.cancel()
         await asyncio.to_thread(parts.segments.close)
+        self._hosts_at = -inf
         await self._count()
         if not self.stopped:
             await self._end()
@@ -156,18 +160,22 @@ class ReposRun:
             await self.parts.clock.sleep(LOOK)
 
     async def _count(self) -> None:
-        self.counts = await self.parts.ledger.counts()
-        self.hosts = await self.parts.ledger.waiting_by_host(MOST_HOSTS)
+        """Look at the counts; at the hosts more seldom, since that reads all that waits."""
+        clock, ledger = self.parts.clock, self.parts.ledger
+        self.counts = await ledger.counts()
+        if (now := clock.now()) >= self._hosts_at:
+            self.hosts = await ledger.waiting_by_host(MOST_HOSTS)
+            self._hosts_at = clock.now() + 50 * (clock.now() - now)
 
     def _block(self) -> None:
-        """Leave hosts alone that failed ten times in a row, if that is wanted."""
+        """Leave hosts alone that failed ten times in a row, if that is wanted; say which are set aside."""
         parts = self.parts
-        if parts.figures.blocked != len(parts.paces.blocked):
-            parts.figures.blocked = len(parts.paces.blocked)
+        if parts.paces.blocked.keys() - self._aside:
             self.control(self.wanted)
+        self._aside.update(parts.paces.blocked, parts.engine.facts().parked)
+        parts.figures.blocked = len(self._aside)
         for host in self.hosts:
-            is_away = host.host in parts.engine.facts().parked or host.host in parts.paces.blocked
-            if is_away and host.waiting >= MANY and host.host not in self._alerted:
+            if host.host in self._aside and host.waiting >= MANY and host.host not in self._alerted:
                 self._alerted.add(host.host)
                 fields = (("host", host.host), ("accounts that wait", f"{host.waiting:,}"))
                 parts.alerts.post(Alert("Host set aside", level=Level.WARNING, fields=fields))
