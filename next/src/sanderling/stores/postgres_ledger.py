@@ -368,8 +368,6 @@ class PostgresLedger:
         return await self._alone(self._hosts(limit))
 
     async def others_work(self) -> bool:
-        if self._processes == 1:
-            return False
         return bool(await self._alone(self._ask(sql.OTHERS_WORK, self.process, VISIT, SET_ASIDE)))
 
     async def _hosts(self, limit: int) -> list[HostWork]:
