@@ -105,6 +105,8 @@ async def test_each_query_finds_its_rows_by_an_index(tmp_path: Path) -> None:
     for sort in ("analyzed_at", "published_at", "impact_score"):
         await api.posts(PostsQuery(project_id=P, sort_by=sort))
         await api.posts(PostsQuery(project_id=P, sort_by=sort, after="1~x", platform="tiktok"))
+    await api.posts(PostsQuery(project_id=P, risk_level="HIGH", sentiment="NEGATIVE"))
+    assert "idx_post_analytics_risk" in store.plans[-1]
     await api.post(PostPath(id="03-0"))
     await api.summary(PeriodQuery(project_id=P))
     await api.trends(TrendsQuery(project_id=P))
@@ -113,7 +115,7 @@ async def test_each_query_finds_its_rows_by_an_index(tmp_path: Path) -> None:
     for which in queries:
         await api.errors(ErrorsQuery(**which))
 
-    assert len(store.plans) == 16
+    assert len(store.plans) == 17
     for plan in store.plans:
         assert "SEARCH" in plan
         assert not plan.startswith("SCAN")

@@ -90,9 +90,9 @@ INDEXES = {
         " primary_intent, fetch_status, impact_score, view_count, like_count, is_viral",
         "idx_post_analytics_analyzed": "project_id, analyzed_at, id",
         "idx_post_analytics_impact": "project_id, impact_score, id",
-        "idx_post_analytics_risk": "project_id, analyzed_at) WHERE (risk_level IN ('HIGH', 'CRITICAL')",
-        "idx_post_analytics_viral": "project_id, analyzed_at) WHERE (is_viral",
-        "idx_post_analytics_crisis": "project_id, analyzed_at) WHERE (primary_intent = 'CRISIS'",
+        "idx_post_analytics_risk": "project_id, analyzed_at, id) WHERE (risk_level IN ('HIGH', 'CRITICAL')",
+        "idx_post_analytics_viral": "project_id, analyzed_at, id) WHERE (is_viral",
+        "idx_post_analytics_crisis": "project_id, analyzed_at, id) WHERE (primary_intent = 'CRISIS'",
         "idx_post_analytics_id": "id",
     },
     "crawl_errors": {
