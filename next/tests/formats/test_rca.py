@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pds_world import archived
 
 from sanderling.formats.rca import (
     HEADER,
@@ -108,18 +109,15 @@ def test_the_bytes_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("level", [1, 3, 19])
 def test_an_independent_reader_agrees(tmp_path: Path, level: int) -> None:
     """Written from the format's description only."""
+    records = {"z": [("1", b"1")], "a": [("1", b'{"x":1}' * 200)], "none": []}
+    block = block_of(("did:plc:a", "https://b", "3k", 1, records), level)
+    index = encode_index([index_entry(block, 64)], 64 + len(block))
+    (tmp_path / "segment_0002.rca").write_bytes(RcaHeader(5, 1, 64 + len(block)).encode() + block + index)
     given = some_repos(5)
-    repo = ("did:plc:a", "https://b", "3k", 1, {"z": [("1", b"1")], "a": [("1", b'{"x":1}' * 200)], "none": []})
-    block = block_of(repo, level)
-    path = tmp_path / "x.rca"
-    path.write_bytes(
-        RcaHeader(5, 1, HEADER.size + len(block)).encode()
-        + block
-        + encode_index([index_entry(block, 64)], 64 + len(block))
-    )
+    write(tmp_path / "segment_0001.rca", given)
 
-    assert read(path) == [(*repo[:4], {"a": repo[4]["a"], "z": repo[4]["z"]})]
-    assert read(write(path, given)) == given
+    assert archived(tmp_path) == {"did:plc:a": [2]} | {repo[0]: [2] for repo in given}
+    assert read(tmp_path / "segment_0001.rca") == given
 
 
 def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
