@@ -402,16 +402,14 @@ def test_whatever_is_changed_the_repo_is_read_or_refused(data: st.DataObject) ->
     assert found[0] == found[1] or isinstance(found[1], RepoFault)
 
 
-@settings(max_examples=25)
-@given(st.randoms(use_true_random=False), st.integers(0, 80))
-def test_all_records_come_out_in_the_order_of_their_keys(rng: Random, count: int) -> None:
-    repo = parse_repo(make_repo(rng, DID, count))
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 40, 300])
+def test_all_records_come_out_in_the_order_of_their_keys(count: int) -> None:
+    repo = parse_repo(make_repo(Random(count), DID, count))
     keys = [(record.collection, record.rkey) for record in repo.records()]
 
     assert keys == sorted(keys)
     assert len(keys) == repo.stats.records == count
     assert repo.stats.json_bytes == sum(len(record.json) for record in repo.records())
-    assert b"$link" in b"".join(record.json for record in repo.records()) or count < 40
 
 
 @pytest.mark.parametrize("data", [b"", b"\1", b"\1\0k", b"\1\0k\2\0\0\0{", b"\1\0k\2\0\0\0{}x", b"\1\0\xff\0\0\0\0"])
