@@ -78,6 +78,7 @@ def listing(page, n):
         "captured": n, "args": page.args, "depth": page.depth, "status": page.status,
     }
     yield {"drop": True}
+    yield [1, 2]
     yield from page.follow_all("a.item")
     yield page.follow(page.css("a.odd")[0], read="odd", data={"carried": [1]}, priority=5)
     yield "/skipped/1"
@@ -171,8 +172,11 @@ async def test_every_row_of_the_tables(tmp_path: Path) -> None:
         "/form": 1,
     }
     assert [each.key for each in listed] == ["http://elsewhere.invalid/"]
+    assert [each["value"] for each in lines(out / "records.jsonl") if "value" in each] == [[1, 2]]
     failed = rows(out, "failed.jsonl")
-    assert failed[f"{site.base}/item/4"]["detail"] == "it says so"
+    assert {url: row["detail"] for url, row in failed.items() if row["end"] == "failed"} == {
+        f"{site.base}/item/4": "it says so"
+    }
     assert not (await verify(out)).faults
 
 
