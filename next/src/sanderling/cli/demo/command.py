@@ -185,12 +185,11 @@ class _Demo:
 
     def _say_what_next(self) -> None:
         folder = self._options.out
+        name = self._shown[0][0].name
+        lines = (("status", f"{folder}/{name}"), ("export", f"{folder}/{name}", "--to", f"{folder}/{name}.csv"))
         self._context.print("\nNow try:")
-        for system, _ in self._shown:
-            path = str(self._folder(system))
-            for words in (("status", path), ("export", path, "--to", f"{folder}/{system.name}.csv")):
-                self._context.print(f"  {self._context.command_line(words)}")
-        self._context.print(f"  {self._context.command_line(('dashboard', str(folder)))}")
+        for words in (*lines, ("dashboard", str(folder))):
+            self._context.print(f"  {self._context.command_line(words)}")
 
     def _folder(self, system: System) -> Path:
         return self._options.out / system.name
