@@ -13,6 +13,7 @@ from sanderling.files import Exit
 from sanderling.records.rows import RowReader
 from sanderling.sequence import system
 from sanderling.sequence.database import SqliteRecords
+from sanderling.sequence.options import SequenceOptions
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.store import (
     ROWS,
@@ -23,6 +24,8 @@ from sanderling.sequence.store import (
     SequenceStore,
     key_of,
 )
+from sanderling.sequence.targets import QueueTarget, read_message
+from sanderling.stores.rabbitmq import OutgoingMessage
 
 
 class Written:
@@ -60,6 +63,32 @@ def test_visits_find_what_changed_and_what_was_deleted(tmp_path: Path) -> None:
     assert verified.faults == []
     assert verified.counts["deleted"] == len(deleted)
     assert asyncio.run(system.show(tmp_path, str(min(deleted)))).said == "it was deleted"
+
+
+class HeardQueue:
+    """A RabbitMQ that remembers what is published."""
+
+    def __init__(self) -> None:
+        self.sent: dict[str, list[OutgoingMessage]] = {}
+
+    async def publish(self, to: str, messages: Sequence[OutgoingMessage], exchange: str = "") -> None:
+        self.sent.setdefault(to, []).extend(messages)
+
+
+def test_records_and_refused_ids_are_published_once(tmp_path: Path) -> None:
+    queue = HeardQueue()
+    target = QueueTarget(queue, SequenceOptions(out=tmp_path), game=False)  # type: ignore[arg-type]
+
+    played = play(
+        tmp_path, 900, lambda clock: IdWorld(clock, back=200, rates=((0, 0),), refused=0.02), targets=(target,)
+    )
+
+    refused = sorted(n for n in range(1000, 1200) if played.world.chance(n, "refused") < 0.02)
+    stored = [read_message(each.body) for each in queue.sent["InstanceStore"]]
+    assert sorted(each.number for each, _ in stored) == sorted(played.counts)
+    assert not any(game or each.visit for each, game in stored)
+    assert sorted(int(each.body) for each in queue.sent["InstanceRetry"]) == refused
+    assert all(each.headers["x-due"] > 1e12 for each in queue.sent["InstanceRetry"])
 
 
 def test_a_database_has_the_newest_state_and_a_tombstone(tmp_path: Path) -> None:

@@ -118,7 +118,6 @@ class SequenceStore:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.file = SqliteFile(folder / FILE, _APPLICATION, read_only=read_only)
-        self._read_only = read_only
         self.state = SavedState()
         self.is_new = False
 
