@@ -99,7 +99,6 @@ def test_the_report_has_the_metrics_of_the_seed_with_their_labels() -> None:
     ("given", "said"),
     [
         ({"queue_name": ("a", "a")}, "given twice"),
-        ({"readers": "many"}, "expected auto or a number"),
         ({"pipeline": "judge"}, "expected module:function"),
         ({"canary": 2.0}, "from 0 to 1"),
     ],

@@ -18,7 +18,7 @@ from sanderling.crawl.functions import Functions, load_job, starts_of
 from sanderling.crawl.handler import CrawlHandler, found_url
 from sanderling.crawl.job import Job, JobError
 from sanderling.crawl.keep import Keeper
-from sanderling.crawl.options import AUTO, CrawlOptions, JobOptions, PagesOptions
+from sanderling.crawl.options import CrawlOptions, JobOptions, PagesOptions
 from sanderling.crawl.render import RenderRules, open_renderer
 from sanderling.crawl.repeats import Repeats
 from sanderling.crawl.request import Request
@@ -41,7 +41,7 @@ from sanderling.ids import UrlError, host_of
 from sanderling.limit import Limiter
 from sanderling.options import OptionError
 from sanderling.outcome import Outcome
-from sanderling.readers.automatic import automatic_count
+from sanderling.readers.automatic import reader_count
 from sanderling.readers.pool import ReaderError, Readers
 from sanderling.records.handover import open_handover
 from sanderling.records.rows import RowReader, RowWriter
@@ -251,7 +251,7 @@ async def _open(
         stack.callback(archive.close)
     limiter = limiter_for(options, clock=clock) if archive is None else Limiter(policy="none", clock=clock)
     client = await stack.enter_async_context(Client(options, limiter, clock=clock))
-    count = automatic_count() if options.readers == AUTO else options.readers
+    count = reader_count(options.readers)
     work = msgspec.msgpack.encode(wanted.work)
     closes = bool(job.closers)
     pool = Readers("sanderling.crawl.work:open_work", work, count=count, clock=clock, closes=closes)

@@ -8,17 +8,8 @@ from sanderling.fetch.options import RequestOptions
 from sanderling.forms import Bytes, Form, HostPattern, Seconds, SecretOrText, Url
 from sanderling.observe.options import ObserveOptions
 from sanderling.options import REQUIRED, OptionError, option
+from sanderling.readers.automatic import AUTO, ReaderCount
 from sanderling.records.handover import HandoverOptions
-
-AUTO = -1
-
-
-def _count_of(text: str) -> int:
-    return AUTO if text == "auto" else int(text)
-
-
-def _shown(count: int) -> str:
-    return "auto" if count == AUTO else str(count)
 
 
 def _pattern(text: str) -> str:
@@ -26,7 +17,6 @@ def _pattern(text: str) -> str:
 
 
 Pattern = Annotated[str, Form(_pattern, "a pattern of pages", "PATTERN")]
-ReaderCount = Annotated[int, Form(_count_of, "a whole number or auto", "N|auto", _shown)]
 
 
 class CrawlOptions(RequestOptions, ObserveOptions, HandoverOptions, table="crawl", title="What is collected"):

@@ -8,6 +8,7 @@ from sanderling.forms import Seconds
 from sanderling.observe.alerts import AlertOptions
 from sanderling.observe.options import ObserveOptions
 from sanderling.options import REQUIRED, OptionError, Options, option
+from sanderling.readers.automatic import AUTO, ReaderCount
 from sanderling.redact import Secret
 
 
@@ -41,7 +42,7 @@ class EventsOptions(ObserveOptions, AlertOptions, table="events", title="What is
     results: bool = option(default=False, help="Publish analyze.result to results.inbound after each batch.")
     drain: bool = option(default=False, help="End when the queues are empty.")
     duration: Seconds | None = option(None, "Stop after this time.", low=0.1)
-    readers: str = option("auto", "Processes that read and judge: a number, or one less than the cores.")
+    readers: ReaderCount = option(AUTO, "Processes that read and judge; 0 does it in this one.", low=AUTO, high=256)
     database_pool_size: int = option(20, "Connections to PostgreSQL, at most; as many are opened as are used.", low=1,
                                      high=1000, variable="DATABASE_POOL_SIZE")  # fmt: skip
     database_max_overflow: int = option(10, "Connections beyond these.", low=0, high=1000,
@@ -62,10 +63,6 @@ class EventsOptions(ObserveOptions, AlertOptions, table="events", title="What is
         object.__setattr__(self, "given", values)
         if len(set(self.queue_name)) < len(self.queue_name):
             raise OptionError("--queue-name: a queue is given twice; give it once")
-        if self.readers != "auto" and not (
-            self.readers.isascii() and self.readers.isdigit() and int(self.readers) < 100
-        ):
-            raise OptionError(f"--readers: found {self.readers[:40]!r}, expected auto or a number from 0 to 99")
         if ":" not in self.pipeline:
             raise OptionError(f"--pipeline: found {self.pipeline[:60]!r}, expected module:function")
 

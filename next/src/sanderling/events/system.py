@@ -34,7 +34,7 @@ from sanderling.observe.control import Control, ControlRequest
 from sanderling.observe.log import log
 from sanderling.observe.report import Report
 from sanderling.options import OptionError
-from sanderling.readers.automatic import automatic_count
+from sanderling.readers.automatic import reader_count
 from sanderling.readers.pool import Readers
 from sanderling.readers.reader import ReaderLimits
 from sanderling.records.answers import Shown, Task, Verified
@@ -128,7 +128,7 @@ async def open_run(options: EventsOptions, clock: Clock) -> AsyncIterator[Events
         queues, publish = await _open_queues(options, clock, stack)
         notes = EventsNotes([each.name for each in queues], options.broker is not None, options.database is not None)
         write_file(options.out / NOTES, msgspec.json.encode(notes) + b"\n")
-        count = automatic_count() if options.readers == "auto" else int(options.readers)
+        count = reader_count(options.readers)
         argument = WorkOptions(options.pipeline, str(Path.cwd()), options.job_ids == "seed")
         readers = await stack.enter_async_context(
             Readers("sanderling.events.work:open_work", msgspec.msgpack.encode(argument), count=count, clock=clock,

@@ -22,6 +22,11 @@ ReaderCount = Annotated[int, Form(_count_of, "a whole number or auto", "N|auto",
 EACH = 256 << 20  # bytes a reader counts as: 25 MB as a rule, 459 MB of address space for a page of 20 MB
 
 
+def reader_count(wanted: int) -> int:
+    """How many readers there are for an option's value."""
+    return automatic_count() if wanted == AUTO else wanted
+
+
 def automatic_count(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
     """One less than the cores that this process may use, at least one, and no more than the memory allows."""
     # macOS has neither affinity nor control groups.

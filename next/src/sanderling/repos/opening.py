@@ -18,7 +18,7 @@ from sanderling.formats.segments import SegmentEnd, Segments, segment_number, se
 from sanderling.limit import Limiter
 from sanderling.observe.alerts import open_alerts
 from sanderling.outcome import Outcome
-from sanderling.readers.automatic import AUTO, automatic_count
+from sanderling.readers.automatic import reader_count
 from sanderling.readers.pool import Readers
 from sanderling.records.rows import RowWriter
 from sanderling.repos.atproto import PERMANENT, RepoCategory
@@ -97,7 +97,7 @@ async def _open(
         Readers(
             "sanderling.repos.work:open_work",
             msgspec.msgpack.encode(work),
-            count=automatic_count() if options.readers == AUTO else options.readers,
+            count=reader_count(options.readers),
             clock=clock,
             limits=reader_limits(options.max_repo_size),
         )

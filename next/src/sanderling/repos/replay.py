@@ -18,7 +18,7 @@ import msgspec
 from sanderling.clock import SystemClock
 from sanderling.files import Exit, FolderError, disk_errors, make_folder, sync_folder
 from sanderling.options import OptionError
-from sanderling.readers.automatic import AUTO, automatic_count
+from sanderling.readers.automatic import reader_count
 from sanderling.readers.pool import ReaderError, Readers
 from sanderling.readers.reader import ReaderLimits
 from sanderling.repos.archive import Archive
@@ -63,7 +63,7 @@ async def _replay(options: RepoReplayOptions, context: TextOutput) -> Exit:
     archive = await open_any(folder, RepoLeaveOut.read(options.leave_out), faults)
     target = target_of(options.to, options.clickhouse, options.wanted)
     work = msgspec.msgpack.encode(RowsWork(target.format, options.wanted))
-    number = automatic_count() if options.readers == AUTO else options.readers
+    number = reader_count(options.readers)
     records = repos = 0
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(target)
