@@ -88,7 +88,8 @@ class HostileTrackside:
         if self.cruel and isinstance(found, list) and found and self.random.random() < 0.4:
             row = self.random.choice(found)
             name = self.random.choice([each for each in row if each != "ID"] or ["Odd"])
-            row[name] = self.random.choice(ODD)
+            # An empty list says that there is none of it, which nobody can tell from the truth.
+            row[name] = self.random.choice([each for each in ODD if each != [] or not isinstance(row[name], list)])
         return json.dumps(found).encode()
 
     def _document(self, path: str) -> Any:  # noqa: ANN401 - JSON
