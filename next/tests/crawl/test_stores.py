@@ -23,8 +23,8 @@ async def test_two_processes_share_a_crawl_and_each_page_is_there_once(tmp_path:
         codes = await asyncio.gather(*(crawl(pages_options(out, *starts, **given)) for out in outs))
 
     found = [row for out in outs for row in rows(out, next(out.glob("pages*.jsonl")).name)]
-    # The links behind the last page lead nowhere. Who has nothing to do waits for what the other has in hand.
-    assert {code for code, _ in codes} == {Exit.FAILED}
+    # The links behind the last page lead nowhere. Who ends first may see that the other still has something to do.
+    assert Exit.FAILED in {code for code, _ in codes} <= {Exit.FAILED, Exit.WAITING}
     assert sorted(found) == sorted(f"{site.base}/{n}" for site in sites for n in range(30))
     assert all(len(site.requests) == len(set(site.requests)) for site in sites)
     if all(rows(out, next(out.glob("pages*.jsonl")).name) for out in outs):
